@@ -13,9 +13,10 @@ MANAGE  := $(BIN)/python manage.py
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes
 HTML     = $(shell find templates governance memory agentweaver -name '*.html' 2>/dev/null)
 
-# Settings as on a server, for the checks that only mean something there.
-AS_DEPLOYED := DEBUG=false SECRET_KEY=only-for-make-check-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGH \
-               ALLOWED_HOSTS=memory.example DATABASE_URL=sqlite:////tmp/agentweaver-check.sqlite3
+# The tests and the checks see these settings, whatever .env says.
+AS_TESTED   := DEBUG=true SECRET_KEY=for-tests-only
+AS_DEPLOYED := DEBUG=false SECRET_KEY=for-make-check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJ \
+               ALLOWED_HOSTS=memory.example DATABASE_URL=sqlite://:memory:
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -27,7 +28,7 @@ help: ## this list
 
 # --- installing ---------------------------------------------------------------------------------------
 
-install: $(VENV)/.dev ## the virtual environment with everything, from the hashed locks
+install: $(VENV)/.dev .env ## the virtual environment with everything, from the hashed locks
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -44,14 +45,18 @@ $(VENV)/.dev: requirements/dev.txt | $(BIN)/python
 	$(PIP) -r $<
 	@touch $@ $(VENV)/.base
 
+.env: | $(BIN)/python
+	@umask 077 && KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') && \
+	    sed "s/^SECRET_KEY=.*/SECRET_KEY=$$KEY/" .env.example > $@
+
 # --- running ------------------------------------------------------------------------------------------
 
-demo: $(VENV)/.base ## a project full of examples, then the server on PORT (8000)
+demo: $(VENV)/.base .env ## a project full of examples, then the server on PORT (8000)
 	$(MANAGE) migrate --no-input --verbosity 0
 	$(MANAGE) demo
 	$(MANAGE) runserver --noreload 127.0.0.1:$(PORT)
 
-run: $(VENV)/.base ## the server on PORT (8000), with what is in the database
+run: $(VENV)/.base .env ## the server on PORT (8000), with what is in the database
 	$(MANAGE) migrate --no-input --verbosity 0
 	$(MANAGE) runserver 127.0.0.1:$(PORT)
 
@@ -60,17 +65,17 @@ run: $(VENV)/.base ## the server on PORT (8000), with what is in the database
 # Browser tests are part of it where Chromium is installed and say so where they are skipped;
 # AGENTWEAVER_REQUIRE_BROWSER=1 turns the skip into a failure.
 test: install ## the tests, on SQLite or on what DATABASE_URL names
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(AS_TESTED) $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 test-postgres: install ## the tests, on a throw-away PostgreSQL
 	.ci/postgres run $(MAKE) --no-print-directory test
 
 bench: install ## measure, on a throw-away PostgreSQL; ratios and a table, no verdict
-	.ci/postgres run $(BIN)/python -m pytest -m benchmark -p no:xdist -s tests/benchmarks $(ARGS)
+	$(AS_TESTED) .ci/postgres run $(BIN)/python -m pytest -m benchmark -p no:xdist -s tests/benchmarks $(ARGS)
 
 torture: install ## the race and fault tests in their long form, on both databases
-	AGENTWEAVER_TORTURE=1 $(BIN)/python -m pytest -m race -p no:xdist -s $(ARGS)
-	AGENTWEAVER_TORTURE=1 .ci/postgres run $(BIN)/python -m pytest -m race -p no:xdist -s $(ARGS)
+	$(AS_TESTED) AGENTWEAVER_TORTURE=1 $(BIN)/python -m pytest -m race -p no:xdist -s $(ARGS)
+	$(AS_TESTED) AGENTWEAVER_TORTURE=1 .ci/postgres run $(BIN)/python -m pytest -m race -p no:xdist -s $(ARGS)
 
 # --- reading the code ---------------------------------------------------------------------------------
 
@@ -81,7 +86,7 @@ check-style: install
 	$(BIN)/ruff check .
 
 check-types: install
-	$(BIN)/mypy
+	$(AS_TESTED) $(BIN)/mypy
 
 check-imports: install
 	$(BIN)/lint-imports
@@ -91,9 +96,11 @@ check-templates: install
 	$(if $(HTML),$(BIN)/djlint --lint $(HTML))
 
 check-django: install
-	$(MANAGE) makemigrations --check --dry-run
+	$(AS_DEPLOYED) $(MANAGE) makemigrations --check --dry-run
 	$(AS_DEPLOYED) $(MANAGE) check --deploy --fail-level WARNING
-	$(MANAGE) spectacular --validate --fail-on-warn --file /dev/null
+	$(AS_DEPLOYED) $(MANAGE) spectacular --validate --fail-on-warn --file /dev/null
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	    $(AS_DEPLOYED) STATIC_ROOT="$$folder" $(MANAGE) collectstatic --no-input --verbosity 0
 
 fmt: install ## format code and templates, mend what can be mended
 	$(BIN)/ruff check --fix-only .
