@@ -105,7 +105,7 @@ check-django: install
 fmt: install ## format code and templates, mend what can be mended
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(if $(HTML),-$(BIN)/djade --target-version 5.2 $(HTML))
+	$(if $(HTML),$(BIN)/djade --target-version 5.2 $(HTML) || true)
 
 # --- keeping ------------------------------------------------------------------------------------------
 
