@@ -1,0 +1,97 @@
+"""What a run is told, and the proof of it (SPEC 4, Building for a run; SPEC 3, ContextSnapshot and ContextReceipt)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import DatabaseError, transaction
+
+from memory.compiler import CompiledContext, Limits, compile_context, compile_decisions
+from memory.errors import DomainError, OverBudget
+from memory.models import ContextReceipt, ContextSnapshot, Run, SnapshotRow
+from memory.models.event import digest
+
+logger = logging.getLogger(__name__)
+
+COMPILE_FAILED = "compile_failed"
+"""The code when the failure has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What an orchestrator injects for one turn: the charter, and the block if there is one.
+
+    `context` is None both when nothing is eligible (`compile_error` is None) and when compiling failed (`compile_error` is a code).
+    """
+
+    run: Run
+    charter: str
+    compiled: CompiledContext | None
+    receipt: ContextReceipt
+    compile_error: str | None = None
+    error: DomainError | None = None
+
+
+def build_for_run(run: Run, limits: Limits, now: datetime) -> RunContext:
+    """Compile for a run, and write down what it was told.
+
+    A run without a parent gets its charter and the four layers; a child its charter and decisions only. Needs `agent` and
+    `project` loaded. A failure never stops the caller: it gets the charter, a code, a warning in the log and a receipt that says
+    so, which is what the run's page shows.
+    """
+    try:
+        compiled = (
+            compile_decisions(run.project, limits)
+            if run.is_child
+            else compile_context(run.project, run.agent.name, limits)
+        )
+    except (DomainError, DatabaseError, ValueError, RuntimeError) as failure:
+        return _failed(run, failure, now)
+    with transaction.atomic():
+        receipt = _receipt(run, now, epoch=compiled.epoch, snapshot=_snapshot(run, compiled))
+    return RunContext(run, run.agent.charter, compiled, receipt)
+
+
+def _failed(run: Run, failure: Exception, now: datetime) -> RunContext:
+    code = failure.code if isinstance(failure, DomainError) else COMPILE_FAILED
+    logger.warning(
+        "Context of run %s could not be compiled: %s",
+        run.pk,
+        code,
+        exc_info=failure if code == COMPILE_FAILED else None,
+    )
+    receipt = _receipt(run, now, epoch=run.project.epoch, compile_error=code)
+    error = failure if isinstance(failure, OverBudget) else None
+    return RunContext(run, run.agent.charter, None, receipt, code, error)
+
+
+def _receipt(
+    run: Run, now: datetime, *, epoch: int, snapshot: ContextSnapshot | None = None, compile_error: str = ""
+) -> ContextReceipt:
+    return ContextReceipt.objects.create(
+        project_id=run.project_id, run=run, at=now, epoch=epoch, snapshot=snapshot, decisions_only=run.is_child,
+        compile_error=compile_error,
+    )  # fmt: skip
+
+
+def _snapshot(run: Run, compiled: CompiledContext) -> ContextSnapshot | None:
+    """The stored block, written the first time it is told."""
+    if compiled.text is None:
+        return None
+    rows = [[row.kind, row.id, row.revision, int(row.layer)] for row in compiled.included]
+    snapshot, is_new = ContextSnapshot.objects.get_or_create(
+        project_id=run.project_id,
+        sha256=compiled.sha256,
+        rows_sha256=digest(rows),
+        defaults={"block": compiled.text},
+    )
+    if is_new:
+        SnapshotRow.objects.bulk_create(
+            SnapshotRow(
+                snapshot=snapshot, layer=row.layer, revision=row.revision, **{f"{row.kind}_id": row.id}
+            )
+            for row in compiled.included
+        )
+    return snapshot

@@ -1,0 +1,89 @@
+"""What every test can ask for: a project with its people, and databases that can be emptied although the ledger cannot."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+from django.test import TransactionTestCase
+
+from governance.models import User
+from governance.policies import Role, put_grant
+from governance.projects import create_project
+from memory.actors import Human, VerifiedRun
+from memory.ledger import change
+from memory.models import Project, Run
+from memory.runs import register_run
+
+NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _flush_past_the_triggers() -> Iterator[None]:
+    """Emptying tables between transactional tests is the one thing the append-only triggers must let pass.
+
+    The triggers are dropped and made again around that step alone, by their own migration.
+    """
+    triggers = importlib.import_module("memory.migrations.0002_append_only")
+    empty = TransactionTestCase._fixture_teardown
+
+    def teardown(case: TransactionTestCase) -> None:
+        with connection.schema_editor() as editor:
+            triggers.remove(None, editor)
+        try:
+            empty(case)
+        finally:
+            with connection.schema_editor() as editor:
+                triggers.install(None, editor)
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)
+    yield
+    patch.undo()
+
+
+@dataclass(frozen=True)
+class Team:
+    """A project with one person in every role, and one who has none."""
+
+    project: Project
+    owner: Human
+    contributor: Human
+    viewer: Human
+    orchestrator: Human
+    stranger: Human
+
+
+@pytest.fixture
+def now() -> datetime:
+    return NOW
+
+
+@pytest.fixture
+def team(db: None, now: datetime) -> Team:
+    for name in (*Role, "stranger"):
+        User.objects.create_user(str(name))
+    project = create_project(actor=Human("owner"), name="Lighthouse", slug="lighthouse", now=now)
+    with change(project.pk, Human("owner"), now) as opened:
+        for role in Role:
+            if role != Role.OWNER:
+                put_grant(opened, str(role), role)
+    project.refresh_from_db()
+    return Team(
+        project, *(Human(name) for name in ("owner", "contributor", "viewer", "orchestrator", "stranger"))
+    )
+
+
+def start_run(
+    team: Team, agent_name: str = "Ana", *, role: str = "worker", parent: Run | None = None
+) -> VerifiedRun:
+    """A registered, running run as an actor."""
+    with change(team.project.pk, team.orchestrator, NOW) as opened:
+        run, _ = register_run(
+            opened, agent_name=agent_name, role=role, parent_run_id=parent.pk if parent is not None else None
+        )
+    return Run.objects.select_related("agent").get(pk=run.pk).as_actor()
