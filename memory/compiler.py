@@ -11,8 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -64,8 +63,7 @@ class Limits:
     max_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Included:
+class Included(NamedTuple):
     """A row in the block, at the revision that was compiled. `characters` is the length of its record."""
 
     kind: str
@@ -75,8 +73,7 @@ class Included:
     characters: int
 
 
-@dataclass(frozen=True, slots=True)
-class Omitted:
+class Omitted(NamedTuple):
     """A row that is not in the block, and the one reason why."""
 
     kind: str
@@ -144,14 +141,14 @@ class _Filling:
         records = self.decisions if row.layer == Layer.DECISIONS else self.memory
         return len(record) + (1 if records else 0)
 
-    def put_if_it_fits(self, row: Candidate, record: str) -> None:
+    def put_if_it_fits(self, row: Candidate, agent_id: int | None) -> None:
         """Take a row in whole or leave it out whole."""
         if row.layer == Layer.LEARNINGS and len(self.memory) >= self.policy.max_items:
-            self.leave_out(row, OmitReason.ITEM_LIMIT)
-        elif self.length + self.cost(row, record) > self.policy.budget:
-            self.leave_out(row, OmitReason.TOKEN_BUDGET)
-        else:
-            self.put(row, record)
+            return self.leave_out(row, OmitReason.ITEM_LIMIT)
+        record = _record(row, agent_id)
+        if self.length + self.cost(row, record) > self.policy.budget:
+            return self.leave_out(row, OmitReason.TOKEN_BUDGET)
+        return self.put(row, record)
 
     def leave_out(self, row: Candidate, reason: OmitReason) -> None:
         self.omitted.append(Omitted(row.kind, row.id, reason))
@@ -239,7 +236,7 @@ def _fill(policy: Policy, agent_id: int | None, rows: Sequence[Candidate]) -> _F
         raise OverBudget(budget=policy.budget, required=filling.length)
     for layer in (Layer.LEARNINGS, Layer.SESSION):
         for row in _newest_first(row for row in rows if row.layer == layer):
-            filling.put_if_it_fits(row, _record(row, agent_id))
+            filling.put_if_it_fits(row, agent_id)
     return filling
 
 
@@ -251,8 +248,7 @@ def _newest_first(rows: Iterable[Candidate]) -> list[Candidate]:
     return sorted(rows, key=_age, reverse=True)
 
 
-def _age(row: Candidate) -> tuple[datetime, int]:
-    assert row.created_at is not None  # noqa: S101 - only the epoch's row has none
+def _age(row: Candidate) -> tuple[str, int]:
     return row.created_at, row.id
 
 

@@ -8,6 +8,7 @@ The two marker words occur once each. Parsing the JSON gives the stored strings 
 import json
 import math
 from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 HEADING = "## Untrusted Project Context Data"
@@ -21,16 +22,21 @@ SCHEMA = "agentweaver.untrusted-context.v1"
 
 CHARACTERS_PER_TOKEN = 4
 
-_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&'`"}
+_ESCAPED = tuple((char, f"\\u{ord(char):04x}") for char in "<>&'`")
 _MARKERS = tuple((word, f"\\u{ord(word[0]):04x}{word[1:]}") for word in (BEGIN, END))
 
 
-def record(values: dict[str, Any]) -> str:
-    """One object of the envelope as guarded compact JSON, keys in the order given."""
-    text = json.dumps(values, ensure_ascii=True, separators=(",", ":")).translate(_ESCAPED)
-    for word, escaped in _MARKERS:
-        # The first letter is never part of an escape sequence: those end in a lower-case letter or a hexadecimal digit below A.
-        text = text.replace(word, escaped)
+def string(value: str | None) -> str:
+    """A stored text as a guarded JSON string; an absent one is `null`."""
+    if value is None:
+        return "null"
+    text: str = encode_basestring_ascii(value)
+    for char, escaped in _ESCAPED:
+        text = text.replace(char, escaped)
+    if "AGENTWEAVER" in text:
+        for word, escaped in _MARKERS:
+            # The first letter is never part of an escape sequence: those end in a lower-case letter or a hexadecimal digit.
+            text = text.replace(word, escaped)
     return text
 
 
@@ -60,27 +66,27 @@ def tokens(characters: int) -> int:
 
 
 def decision_record(*, title: str, type: str, agent_name: str, content: str, rationale: str) -> str:
-    return record(
-        {
-            "title": title,
-            "type": type,
-            "agent_name": agent_name,
-            "content": content,
-            "rationale": rationale or None,
-        }
+    """One decision as guarded compact JSON. The keys are ours and plain, so only the values are encoded."""
+    return (
+        f'{{"title":{string(title)},"type":{string(type)},"agent_name":{string(agent_name)},'
+        f'"content":{string(content)},"rationale":{string(rationale or None)}}}'
     )
 
 
 def memory_record(
     *, label: str, type: str, agent_name: str, importance: str, content: str, trust_state: str
 ) -> str:
-    return record(
-        {"label": label, "type": type, "agent_name": agent_name, "importance": importance, "content": content,
-         "trust_state": trust_state}
-    )  # fmt: skip
+    """One memory as guarded compact JSON."""
+    return (
+        f'{{"label":{string(label)},"type":{string(type)},"agent_name":{string(agent_name)},'
+        f'"importance":{string(importance)},"content":{string(content)},"trust_state":{string(trust_state)}}}'
+    )
 
 
 def session_record(*, focus_area: str, active_issues: list[str], summary: str) -> str:
-    return record(
-        {"focus_area": focus_area or None, "active_issues": active_issues, "summary": summary or None}
+    """The session as guarded compact JSON."""
+    issues = ",".join(string(issue) for issue in active_issues)
+    return (
+        f'{{"focus_area":{string(focus_area or None)},"active_issues":[{issues}],'
+        f'"summary":{string(summary or None)}}}'
     )

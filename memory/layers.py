@@ -39,7 +39,8 @@ _COMPILED_DECISIONS = [DecisionType.ARCHITECTURAL, DecisionType.SCOPE]
 _COMPILED_LEARNINGS = [MemoryType.LEARNING, MemoryType.PATTERN]
 _ANYTHING = Q(pk__isnull=False)
 
-_NOT_LEGACY = Rule(~Q(trust_state=TrustState.LEGACY), OmitReason.LEGACY)
+# Said as lists of what is allowed, not as what is not: so PostgreSQL can prove that the partial indexes hold every row.
+_NOT_LEGACY = Rule(Q(trust_state__in=[TrustState.PENDING, TrustState.APPROVED]), OmitReason.LEGACY)
 _APPROVED = Rule(Q(trust_state=TrustState.APPROVED), OmitReason.NOT_APPROVED)
 _HIGH = Rule(Q(importance=Importance.HIGH), OmitReason.LOW_IMPORTANCE)
 
@@ -57,11 +58,8 @@ SESSION: Rules = (
 )
 """Layer 4."""
 
-_ANY_MEMORY: Rules = (
-    Rule(Q(retired_at__isnull=True), OmitReason.RETIRED),
-    _NOT_LEGACY,
-    Rule(~Q(type=MemoryType.UPDATE), OmitReason.TYPE_NOT_COMPILED),
-)
+_ANY_MEMORY: Rules = (Rule(Q(retired_at__isnull=True), OmitReason.RETIRED), _NOT_LEGACY)
+_ANY_LEARNING: Rules = (*_ANY_MEMORY, Rule(Q(type__in=_COMPILED_LEARNINGS), OmitReason.TYPE_NOT_COMPILED))
 
 
 @dataclass(frozen=True)
@@ -86,8 +84,8 @@ def memory_scopes(agent_id: int | None, trust: TrustPolicy) -> tuple[Scope, Scop
     trusted = (_APPROVED,) if trust == TrustPolicy.STRICT else ()
     return (
         Scope(core, (*_ANY_MEMORY, Rule(own, OmitReason.OTHER_AGENT), *trusted)),
-        Scope(own & ~core, (*_ANY_MEMORY, _HIGH, *trusted)),
-        Scope(~own & ~core, (*_ANY_MEMORY, *CROSS_TEAM_RULES, _HIGH)),
+        Scope(own & ~core, (*_ANY_LEARNING, _HIGH, *trusted)),
+        Scope(~own & ~core, (*_ANY_LEARNING, *CROSS_TEAM_RULES, _HIGH)),
     )
 
 
