@@ -81,10 +81,25 @@ class Finalisation:
         return f"run:{self.run_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Whoever runs `manage.py` on the server: the operating system's user, not a person of the product.
+
+    The space and the brackets keep it apart from every user name, so a command can neither pose as a person nor a person as a
+    command. It holds no grant: commands do what they do because whoever can run them can reach the database anyway.
+    """
+
+    login: str
+
+    @property
+    def identity(self) -> str:
+        return f"command ({self.login})"
+
+
 Actor = Human | VerifiedRun
 """Someone who can ask for something. The scribe and the finalisation are no one's caller."""
 
-Author = Human | VerifiedRun | Scribe | Finalisation
+Author = Human | VerifiedRun | Scribe | Finalisation | Shell
 """Whoever can stand on a ledger event."""
 
 
