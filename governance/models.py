@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -84,3 +84,37 @@ class RunCredential(Credential):
     """The one credential of a run. It dies with the run, and after RUN_CREDENTIAL_HOURS at the latest."""
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="credential")
+
+
+class ScribeReport(models.Model):
+    """What followed a run's end: written with the end itself, filled in step by step, kept for retries (SPEC 6, Scribe)."""
+
+    run = models.OneToOneField(
+        Run, primary_key=True, on_delete=models.PROTECT, related_name="scribe_report", editable=False
+    )
+    end_session = models.BooleanField(default=False, editable=False)
+    """Whether the open session was to be closed; a repeated completion cannot change its mind."""
+    steps = models.JSONField(default=list, editable=False)
+    promoted = models.JSONField(default=list, editable=False)
+    waiting = models.JSONField(default=list, editable=False)
+    session = models.JSONField(null=True, editable=False)
+    exported_files = models.PositiveIntegerField(null=True, editable=False)
+    updated_at = models.DateTimeField(editable=False)
+
+    class Meta:
+        indexes = (models.Index(fields=["-updated_at"], name="scribe_report_newest"),)
+
+    def __str__(self) -> str:
+        return f"scribe of {self.run_id}"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a step failed or was cut off: the report's owner may retry it."""
+        return any(step["state"] in ("failed", "pending") for step in self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as the API answers it: the same for every repetition. Needs `run` loaded."""
+        return {
+            "run": str(self.run_id), "status": self.run.status, "steps": self.steps, "promoted": self.promoted,
+            "waiting": self.waiting, "session": self.session, "exported_files": self.exported_files,
+        }  # fmt: skip

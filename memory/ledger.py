@@ -96,6 +96,20 @@ class Change:
         finally:
             self.author = before
 
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A part that may fail alone: when the block raises, its rows and its events go back, the rest of the change stands."""
+        events, epoch = len(self.events), self.raises_epoch
+        number, last = self.project.ledger_number, self.project.ledger_hash
+        try:
+            with transaction.atomic():
+                yield
+        except BaseException:
+            del self.events[events:]
+            self.raises_epoch = epoch
+            self.project.ledger_number, self.project.ledger_hash = number, last
+            raise
+
     def insert(self, row: R, action: str, *, reason: str = "", compiled: bool = True) -> R:
         """Write a new row and its event. `compiled`: whether it could alter a compiled context."""
         row.save(force_insert=True)

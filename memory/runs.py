@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
+
+from django.db.models import Max
 
 from memory.agents import agent_named, set_charter
 from memory.enums import RunRole, RunStatus
 from memory.errors import Conflict, Invalid, NotFound
 from memory.ledger import Change
-from memory.models import Agent, Run
+from memory.models import Agent, DecisionInboxEntry, Run
 from memory.values import MAX_EXTERNAL_ID, Cleaner, checked_text, clean_name, clean_title, one_of
 
 ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
@@ -92,8 +95,18 @@ def finish_run(opened: Change, run_id: UUID, status: str, summary: str = "") -> 
         if run.status != wanted:
             raise Conflict(f"This run has already {run.status}.", run)
         return run, False
-    ended = {"status": wanted, "summary": text, "ended_at": max(opened.now, run.started_at)}
+    ended = {"status": wanted, "summary": text, "ended_at": max(opened.now, _last_wrote(run))}
     return opened.update(run, "run.finish", ended, compiled=False), True
+
+
+def _last_wrote(run: Run) -> datetime:
+    """When the run last proposed something that still waits: what was committed before its end was created before its end.
+
+    Each server reads its own clock before it waits for the lock, so two requests can be stamped in the other order.
+    """
+    waiting = DecisionInboxEntry.objects.pending().filter(source_run=run)
+    latest = waiting.aggregate(latest=Max("created_at"))["latest"]
+    return max(run.started_at, latest or run.started_at)
 
 
 def _ended_status(value: str) -> RunStatus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,11 @@ from memory.ledger import Change, change
 from memory.models import SessionContext
 from memory.models.provenance import source_columns
 from memory.recording import changed_values
-from memory.values import MAX_FOCUS, Cleaner, checked_text, clean_issues, clean_session_id
+from memory.values import MAX_FOCUS, MAX_TEXT, Cleaner, checked_text, clean_issues, clean_session_id
+
+MAX_OUTCOMES = 8_000
+"""Characters that outcome lines of runs may take in a session's summary; the oldest go first, the ledger keeps them all."""
+_OUTCOME = re.compile(r"\[run [0-9a-f-]{36}\] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +94,34 @@ def update_current_session(
         return (_write(opened, session, {}, end) if end else session), True
 
 
-def append_to_open_session(opened: Change, line: str, limit: int) -> SessionContext | None:
-    """Add a line to the open session's summary, dropping the oldest lines that no longer fit; None when no session is open."""
+def append_outcome(opened: Change, run_id: UUID, text: str) -> SessionContext | None:
+    """Add `[run {id}] {text}` to the open session's summary as one line; None when no session is open (SPEC 6, Scribe).
+
+    Older outcome lines make room, so that a long session still fits a prompt; what people and agents wrote is never touched.
+    Raises Conflict `session_full` when there is no room even so.
+    """
     session = open_session(opened)
     if session is None:
         return None
-    lines = [*session.summary.split("\n"), line] if session.summary else [line]
-    while len(lines) > 1 and len("\n".join(lines)) > limit:
-        lines.pop(0)
-    return _write(opened, session, {"summary": "\n".join(lines)[:limit]}, end=False)
+    line = f"[run {run_id}] {' '.join(text.split())}"
+    kept = session.summary.split("\n") if session.summary else []
+    for old in [line for line in kept if _OUTCOME.match(line)]:
+        if _outcomes([*kept, line]) <= MAX_OUTCOMES and len("\n".join([*kept, line])) <= MAX_TEXT:
+            break
+        kept.remove(old)
+    summary = "\n".join([*kept, line])
+    if len(summary) > MAX_TEXT:
+        raise Conflict("The session's summary has no room for another line.", session, code="session_full")
+    return _write(opened, session, {"summary": summary}, end=False)
+
+
+def _outcomes(lines: list[str]) -> int:
+    return sum(len(line) for line in lines if _OUTCOME.match(line))
+
+
+def end_session(opened: Change, session: SessionContext) -> SessionContext:
+    """Close a session inside an open change. Raises Conflict when it has ended."""
+    return _write(opened, session, {}, end=True)
 
 
 def open_session(opened: Change) -> SessionContext | None:
