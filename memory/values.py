@@ -34,7 +34,7 @@ MAX_ISSUE = 500
 CROSS_TEAM = "cross-team"
 
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-_SLUG = re.compile(r"[a-z0-9]+(?:-+[a-z0-9]+)*")
+_SLUG = re.compile(r"[a-z0-9]+(?:--?[a-z0-9]+)*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
