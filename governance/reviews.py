@@ -26,7 +26,7 @@ from memory.enums import (
     TrustState,
 )
 from memory.errors import Conflict, Invalid
-from memory.ledger import Change, change, locked
+from memory.ledger import Change, as_json, change, locked
 from memory.models import AgentMemory, Decision, DecisionInboxEntry
 from memory.models.provenance import source_columns
 from memory.recording import (
@@ -127,7 +127,7 @@ def _decision_from(opened: Change, entry: DecisionInboxEntry, values: dict[str, 
         agent=entry.agent, type=values["type"], tags=values["tags"], title=entry.title, content=entry.content,
         rationale=entry.rationale, **_copied(opened, entry),
     )  # fmt: skip
-    return opened.insert(decision, "decision.merge")
+    return opened.insert(decision, "decision.merge", before=_proposed(entry, values))
 
 
 def _memory_from(opened: Change, entry: DecisionInboxEntry, values: dict[str, Any]) -> AgentMemory:
@@ -135,7 +135,12 @@ def _memory_from(opened: Change, entry: DecisionInboxEntry, values: dict[str, An
         agent=entry.agent, type=values["type"], importance=values["importance"], tags=values["tags"],
         content=entry.content, **_copied(opened, entry),
     )  # fmt: skip
-    return opened.insert(memory, "memory.merge")
+    return opened.insert(memory, "memory.merge", before=_proposed(entry, values))
+
+
+def _proposed(entry: DecisionInboxEntry, values: dict[str, Any]) -> dict[str, Any]:
+    """What the entry said where the reviewer decided otherwise: the event keeps both (SPEC 6, merge)."""
+    return {field: as_json(getattr(entry, field)) for field in changed_values(entry, values)}
 
 
 def _copied(opened: Change, entry: DecisionInboxEntry) -> dict[str, Any]:

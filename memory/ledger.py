@@ -110,10 +110,18 @@ class Change:
             self.project.ledger_number, self.project.ledger_hash = number, last
             raise
 
-    def insert(self, row: R, action: str, *, reason: str = "", compiled: bool = True) -> R:
-        """Write a new row and its event. `compiled`: whether it could alter a compiled context."""
+    def insert(
+        self,
+        row: R,
+        action: str,
+        *,
+        before: dict[str, Any] | None = None,
+        reason: str = "",
+        compiled: bool = True,
+    ) -> R:
+        """Write a new row and its event. `before`: what was proposed where it was corrected; `compiled`: whether it could alter a compiled context."""
         row.save(force_insert=True)
-        self._append(action, row, {}, state_of(row), reason, compiled)
+        self._append(action, row, before or {}, state_of(row), reason, compiled)
         return row
 
     def insert_all(self, rows: list[R], action: str, *, reason: str = "", compiled: bool = True) -> list[R]:
