@@ -103,7 +103,7 @@ def every_decision(project: Project) -> dict[int, tuple[str, str, str]]:
             project=project, agent=successor.agent, type=kind, status=status, **TRUST[trust],
             superseded_by=successor if status == DecisionStatus.SUPERSEDED else None,
         )  # fmt: skip
-        states[row.pk] = (type.value, status.value, trust)
+        states[row.pk] = (kind.value, status.value, trust)
     return states
 
 
