@@ -140,6 +140,9 @@ class Change:
         for name, value in values.items():
             setattr(row, name, value)
         row.save(update_fields=list(values))
+        if isinstance(row, AgentMemory) and "tags" in values:
+            # Computed by the database; the caller's row must not remember the old answer.
+            row.refresh_from_db(fields=["cross_team"])
         new = state_of(row)
         changed = [name for name in new if new[name] != old[name]]
         self._append(
