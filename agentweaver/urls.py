@@ -1,8 +1,15 @@
 """Routes of the whole product."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
+
+from governance.views import accounts
 
 urlpatterns = [
+    path("", include("governance.urls")),
+    path("account/login", accounts.log_in, name="login"),
+    path("account/logout", accounts.log_out, name="logout"),
+    path("account/password", accounts.change_password, name="password_change"),
+    path("account/password/changed", accounts.password_changed, name="password_changed"),
     path("admin/", admin.site.urls),
 ]
