@@ -235,7 +235,8 @@ def _own_entry(opened: Change, agent: Agent, actor: Actor, slug: str) -> Decisio
     mine = entries.filter(source_kind=actor.provenance.kind, source_identity=actor.identity).filter(
         Q(slug=slug) | Q(slug__startswith=derived)
     )
-    for entry in mine.order_by("-pk"):
+    # The slug itself before any made from it: a slug of one's own may read like one.
+    for entry in sorted(mine, key=lambda entry: (entry.slug == slug, entry.pk), reverse=True):
         if entry.slug == slug or _is_derived(entry.slug, derived, slug):
             return entry
     return entries.filter(slug=slug).exclude(status=EntryStatus.PENDING).first()
