@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 from itertools import chain, count
 from typing import Any
@@ -257,12 +257,15 @@ def _is_derived(candidate: str, derived: str, slug: str) -> bool:
 def free_slug(opened: Change, slug: str, agent_name: str) -> str:
     """The slug itself, or the first free of `{slug}--{agent}`, `{slug}--{agent}--2`, … (SPEC 6, submit)."""
     slugs = DecisionInboxEntry.objects.filter(project=opened.project)
-    if not slugs.filter(slug=slug).exists():
-        return slug
+    near = slugs.filter(Q(slug=slug) | Q(slug__startswith=_derived_base(slug, agent_name)))
+    return first_free(slug, agent_name, set(near.values_list("slug", flat=True)))
+
+
+def first_free(slug: str, agent_name: str, taken: Container[str]) -> str:
+    """`free_slug` among slugs that are already known."""
     derived = _derived_base(slug, agent_name)
-    taken = set(slugs.filter(slug__startswith=derived).values_list("slug", flat=True))
     numbered = (f"{derived}--{number}" for number in count(2))
-    return next(name for name in chain([derived], numbered) if name not in taken)
+    return next(name for name in chain([slug, derived], numbered) if name not in taken)
 
 
 def kebab(text: str, fallback: str = "agent") -> str:
