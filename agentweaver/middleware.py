@@ -21,6 +21,7 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 from django_htmx.http import HttpResponseClientRedirect
 
 from agentweaver.api import problems
+from agentweaver.api.problem_schema import MEDIA_TYPE
 
 HEADER = "X-Request-ID"
 
@@ -50,7 +51,7 @@ def api_problems(get_response: Handler) -> Handler:
         response = get_response(request)
         if response.status_code < 400 or not problems.is_api(request.path_info):
             return response
-        if response.get("Content-Type", "").startswith(problems.MEDIA_TYPE):
+        if response.get("Content-Type", "").startswith(MEDIA_TYPE):
             return response
         return problems.in_place_of(response, request)
 

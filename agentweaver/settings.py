@@ -48,6 +48,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "agentweaver.middleware.request_ids",
+    "agentweaver.middleware.api_problems",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -207,9 +209,49 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["agentweaver.api.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["agentweaver.api.permissions.DenyByDefault"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["agentweaver.api.parsing.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "agentweaver.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Agentweaver Memory",
+    "DESCRIPTION": (
+        "Governed memory for teams of agents. `{p}` is a project's UUID or slug. Every error is an"
+        " application/problem+json document (RFC 9457) with a `code`; see docs/api.md."
+    ),
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": False,
+    "DISABLE_ERRORS_AND_WARNINGS": False,
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "PATH_CONVERTER_OVERRIDES": {
+        "row": {"type": "integer", "minimum": 1},
+        "run": {"type": "string", "format": "uuid"},
+        "project": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,120}$"},
+    },
+    "ENUM_NAME_OVERRIDES": {
+        "MemoryType": "memory.enums.MemoryType",
+        "DecisionType": "memory.enums.DecisionType",
+        "EntryType": "memory.enums.EntryType",
+        "Importance": "memory.enums.Importance",
+        "TrustState": "memory.enums.TrustState",
+        "TrustPolicy": "memory.enums.TrustPolicy",
+        "Overflow": "memory.enums.Overflow",
+        "SourceKind": "memory.enums.SourceKind",
+        "DecisionStatus": "memory.enums.DecisionStatus",
+        "EntryStatus": "memory.enums.EntryStatus",
+        "RunStatus": "memory.enums.RunStatus",
+        "RunRole": "memory.enums.RunRole",
+        "MemberRole": ["owner", "contributor", "viewer", "orchestrator"],
+        "OmitReason": "memory.enums.OmitReason",
+    },
 }

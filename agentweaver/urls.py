@@ -11,5 +11,6 @@ urlpatterns = [
     path("account/logout", accounts.log_out, name="logout"),
     path("account/password", accounts.change_password, name="password_change"),
     path("account/password/changed", accounts.password_changed, name="password_changed"),
+    path("api/", include("agentweaver.api.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from governance.models import ProjectGroupGrant, ProjectUserGrant, User
 from memory.actors import Actor, VerifiedRun
 from memory.enums import RunRole
 from memory.errors import Conflict, Invalid, NotFound, Refused
 from memory.ledger import Change, change
-from memory.models import Project
+from memory.models import Project, Run
 
 
 class Role(StrEnum):
@@ -115,6 +116,57 @@ def check(actions: frozenset[Action], action: Action) -> None:
             "decider_required", "Only a project owner or a verified coordinator run may decide this."
         )
     raise Refused("role_required", f"Your role in this project does not allow this ({action}).")
+
+
+# What a request names in its path: the row and the caller's actions on it, in one statement
+
+
+def standing(actor: Actor, reference: str) -> tuple[Project, frozenset[Action]]:
+    """The project with this UUID or slug, and what the actor may do there. Raises NotFound for a stranger. One query."""
+    project = _with_grants(Project.objects.named(reference), actor, "pk").first()
+    if project is None:
+        raise NotFound
+    return project, _known_here(actor, project, project.pk)
+
+
+def standing_on_run(actor: Actor, reference: str, run_id: UUID) -> tuple[Run, frozenset[Action]]:
+    """A run of that project with its agent and project, and what the actor may do there. Raises NotFound. One query."""
+    runs = Run.objects.select_related("agent", "project").filter(
+        pk=run_id, project__in=Project.objects.named(reference)
+    )
+    run = _with_grants(runs, actor, "project_id").first()
+    if run is None:
+        raise NotFound
+    return run, _known_here(actor, run, run.project_id)
+
+
+def _known_here(actor: Actor, row: Any, project_id: UUID) -> frozenset[Action]:
+    if isinstance(actor, VerifiedRun):
+        actions = allowed(actor, project_id)
+    else:
+        granted = {row.granted, *(role for role in Role if getattr(row, f"granted_{role}"))} - {None}
+        actions = frozenset().union(*(ROLE_ACTIONS[Role(role)] for role in granted))
+        actions = actions or (_EVERYBODY if row.looks else frozenset())
+    if not actions:
+        raise NotFound
+    return actions
+
+
+def _with_grants(rows: QuerySet[Any], actor: Actor, project: str) -> QuerySet[Any]:
+    """`rows` with the actor's grants on their project as columns; the same question as `roles_of`, asked in passing."""
+    if isinstance(actor, VerifiedRun):
+        return rows
+    here = {"content_object_id": OuterRef(project)}
+    direct = ProjectUserGrant.objects.filter(user__username=actor.username, user__is_active=True, **here)
+    grouped = ProjectGroupGrant.objects.filter(
+        group__user__username=actor.username, group__user__is_active=True, **here
+    )
+    annotated: QuerySet[Any] = rows.annotate(
+        granted=Subquery(direct.values("permission__codename")[:1]),
+        looks=Exists(User.objects.filter(username=actor.username, is_active=True, is_superuser=True)),
+        **{f"granted_{role}": Exists(grouped.filter(permission__codename=role.value)) for role in Role},
+    )
+    return annotated
 
 
 def visible_projects(actor: Actor) -> QuerySet[Project]:

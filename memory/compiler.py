@@ -171,6 +171,17 @@ def compile_context(project: Project, agent_name: str, limits: Limits = Limits()
     return _at_one_epoch(project, read)
 
 
+def compile_for_agent(project: Project, agent: Agent, limits: Limits = Limits()) -> CompiledContext:
+    """`compile_context` for an agent that is loaded already. Raises OverBudget."""
+
+    def read(current: Project) -> CompiledContext | None:
+        policy = Policy.of(current, limits)
+        rows = candidates.of_agent(current, agent.pk, policy.trust)
+        return _assemble(current, agent.name, agent.pk, policy, rows)
+
+    return _at_one_epoch(project, read)
+
+
 def compile_decisions(project: Project, limits: Limits = Limits()) -> CompiledContext:
     """Layer 1 alone in the same envelope, with no memory and no session (SPEC 4, Decisions only). Raises OverBudget."""
 

@@ -115,6 +115,11 @@ def decision_reason() -> Case:
     return Case(*reason_why_not(DECISIONS), default=Value(""), output_field=CharField())
 
 
+def session_reason() -> Case:
+    """The reason a session is out, or an empty string."""
+    return Case(*reason_why_not(SESSION), default=Value(""), output_field=CharField())
+
+
 def memory_reason(scopes: Sequence[Scope]) -> Case:
     """The reason a memory is out for this agent, or an empty string."""
     branches = [when for scope in scopes for when in reason_why_not(scope.rules, scope.within)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 
-from memory.compiler import CompiledContext, Limits, compile_context, compile_decisions
+from memory.compiler import CompiledContext, Limits, compile_decisions, compile_for_agent
 from memory.errors import DomainError, OverBudget
 from memory.models import ContextReceipt, ContextSnapshot, Run, SnapshotRow
 from memory.models.event import digest
@@ -45,13 +46,42 @@ def build_for_run(run: Run, limits: Limits, now: datetime) -> RunContext:
         compiled = (
             compile_decisions(run.project, limits)
             if run.is_child
-            else compile_context(run.project, run.agent.name, limits)
+            else compile_for_agent(run.project, run.agent, limits)
         )
     except (DomainError, DatabaseError, ValueError, RuntimeError) as failure:
         return _failed(run, failure, now)
-    with transaction.atomic():
-        receipt = _receipt(run, now, epoch=compiled.epoch, snapshot=_snapshot(run, compiled))
-    return RunContext(run, run.agent.charter, compiled, receipt)
+    return RunContext(run, run.agent.charter, compiled, _told(run, compiled, now))
+
+
+def _told(run: Run, compiled: CompiledContext, now: datetime) -> ContextReceipt:
+    """The receipt. A block that was told before costs one look and one insert; a new one is stored with its rows."""
+    if compiled.text is None:
+        return _receipt(run, now, epoch=compiled.epoch)
+    rows = [[row.kind, row.id, row.revision, int(row.layer)] for row in compiled.included]
+    known = {"project_id": run.project_id, "sha256": compiled.sha256, "rows_sha256": digest(rows)}
+    snapshot = _stored(known)
+    if snapshot is None:
+        try:
+            with transaction.atomic():
+                snapshot = _store(known, compiled)
+                return _receipt(run, now, epoch=compiled.epoch, snapshot=snapshot)
+        except IntegrityError:
+            # Another request told the same block first.
+            snapshot = ContextSnapshot.objects.only("pk").get(**known)
+    return _receipt(run, now, epoch=compiled.epoch, snapshot=snapshot)
+
+
+def _stored(known: dict[str, Any]) -> ContextSnapshot | None:
+    return ContextSnapshot.objects.only("pk").filter(**known).first()
+
+
+def _store(known: dict[str, Any], compiled: CompiledContext) -> ContextSnapshot:
+    snapshot = ContextSnapshot.objects.create(**known, block=compiled.text or "")
+    SnapshotRow.objects.bulk_create(
+        SnapshotRow(snapshot=snapshot, layer=row.layer, revision=row.revision, **{f"{row.kind}_id": row.id})
+        for row in compiled.included
+    )
+    return snapshot
 
 
 def _failed(run: Run, failure: Exception, now: datetime) -> RunContext:
@@ -74,24 +104,3 @@ def _receipt(
         project_id=run.project_id, run=run, at=now, epoch=epoch, snapshot=snapshot, decisions_only=run.is_child,
         compile_error=compile_error,
     )  # fmt: skip
-
-
-def _snapshot(run: Run, compiled: CompiledContext) -> ContextSnapshot | None:
-    """The stored block, written the first time it is told."""
-    if compiled.text is None:
-        return None
-    rows = [[row.kind, row.id, row.revision, int(row.layer)] for row in compiled.included]
-    snapshot, is_new = ContextSnapshot.objects.get_or_create(
-        project_id=run.project_id,
-        sha256=compiled.sha256,
-        rows_sha256=digest(rows),
-        defaults={"block": compiled.text},
-    )
-    if is_new:
-        SnapshotRow.objects.bulk_create(
-            SnapshotRow(
-                snapshot=snapshot, layer=row.layer, revision=row.revision, **{f"{row.kind}_id": row.id}
-            )
-            for row in compiled.included
-        )
-    return snapshot
