@@ -95,20 +95,21 @@ def revision_at(project: Project, target: str, revision: int) -> Revision | None
 # Who was told
 
 
-def receipts_of(project: Project, kind: str, row_id: int) -> QuerySet[ContextReceipt]:
-    """Every receipt whose block held this `decision`, `memory` or `session`, newest first; page it.
+def receipts_of(project: Project, kind: str, row_id: int) -> QuerySet[Any]:
+    """Every `ContextReceipt` whose block held this `decision`, `memory` or `session`, newest first; page it.
 
     Each carries `told_revision` and `told_layer`, and has `run`, its agent and `snapshot` (without the block) loaded.
     """
     if kind not in TOLD_KINDS:
         raise ValueError(f"Only a {', '.join(TOLD_KINDS)} is ever told.")
     told = ContextReceipt.objects.filter(**{"project": project, f"snapshot__rows__{kind}_id": row_id})
-    return (
+    found: QuerySet[Any] = (
         told.annotate(told_revision=F("snapshot__rows__revision"), told_layer=F("snapshot__rows__layer"))
         .select_related("run__agent", "snapshot")
         .defer("snapshot__block")
         .order_by("-at", "-id")
     )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def told_runs(project: Project, kind: str, row_id: int, *, limit: int = TOLD_LIM
     )  # fmt: skip
 
 
-def _revisions_told(receipts: QuerySet[Any, Any], runs: Iterable[UUID]) -> dict[UUID, tuple[int, ...]]:
+def _revisions_told(receipts: QuerySet[Any], runs: Iterable[UUID]) -> dict[UUID, tuple[int, ...]]:
     pairs = receipts.filter(run__in=list(runs)).values_list("run", "told_revision").distinct()
     told: dict[UUID, list[int]] = defaultdict(list)
     for run, revision in pairs.order_by("run", "told_revision"):

@@ -57,13 +57,18 @@ def target_of(row: models.Model) -> str:
     return f"{KINDS[type(row)]}:{row.pk}"
 
 
+def recorded_fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+    """The columns that the ledger records of a table."""
+    return [
+        column
+        for column in model._meta.concrete_fields
+        if column.name not in _UNRECORDED and not column.primary_key
+    ]
+
+
 def state_of(row: models.Model) -> dict[str, Any]:
     """Every recorded column of a row as JSON values; times in UTC with microseconds."""
-    return {
-        column.attname: as_json(getattr(row, column.attname))
-        for column in row._meta.concrete_fields
-        if column.name not in _UNRECORDED and not column.primary_key
-    }
+    return {column.attname: as_json(getattr(row, column.attname)) for column in recorded_fields(type(row))}
 
 
 def as_json(value: Any) -> Any:

@@ -1,29 +1,29 @@
 """Does the ledger still tell the truth? (SPEC 3, LedgerEvent; `manage.py verify_ledger`)
 
-Three questions in one pass: does every event hash to its own key and chain to the one before, does the chain end where the
-project says it ends, and does every row still read as the last event about it left it. A chain proves nothing to someone who
-can rewrite all of it: keep a `Checkpoint` elsewhere and hand it back.
+Four questions in one pass over one moment: does every event hash to its own key and chain to the one before, does the chain end
+where the project says it ends, does every row still read as the last event about it left it, and does every block that a run was
+told still hash to its name. A chain proves nothing to someone who can rewrite all of it: keep a `Checkpoint` elsewhere and hand it
+back (docs/ledger.md).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from django.db import connection, transaction
-from django.db.models import F, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db import DataError
 
-from memory.ledger import KINDS, state_of, target_of
-from memory.models import LedgerEvent, Project
+from memory import stored
+from memory.ledger import KINDS, target_of
+from memory.models import ContextSnapshot, LedgerEvent, Project, SnapshotRow
 from memory.models.event import digest
 from memory.models.project import NO_HASH
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The first thing that does not fit: an event by its number, or a row by its name."""
+    """The first thing that does not fit, by its name in the ledger; `number` is the event, or the last event about the row."""
 
     number: int | None
     target: str
@@ -63,86 +63,118 @@ def checkpoint(project: Project) -> Checkpoint:
 def verify(project: Project, anchor: Checkpoint | None = None) -> Verification:
     """Check one project's ledger from the first event to the last, and every row against it; memory stays flat in text.
 
-    `anchor` is an earlier checkpoint: the chain must pass through it.
+    `anchor` is an earlier checkpoint of this project: the chain must pass through it. Writers are not kept waiting, unless the
+    caller is in a transaction already. Raises ValueError for another project's checkpoint.
     """
-    with transaction.atomic():
-        # Nobody writes in between: the head, the events and the rows are of one moment.
-        project = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        checked = 0
-        states: dict[str, str] = {}
+    if anchor is not None and anchor.project != str(project.pk):
+        raise ValueError("The checkpoint is of another project.")
+    with stored.one_moment(project) as current:
+        checked, states = 0, _States()
         broken = None
         try:
-            for event in _chain(project, anchor):
+            for event in _chain(current, anchor):
                 checked += 1
-                if event.state:
-                    states[event.target] = event.state
-            _check_rows(project, states)
+                states.saw(event)
+            _check_rows(current, states)
+            _check_snapshots(current)
         except _Fault as fault:
             broken = fault.broken
-        return Verification(broken is None, checked, broken, checkpoint(project))
+        except DataError:
+            broken = Broken(None, target_of(current), "a stored value cannot be read")
+        return Verification(broken is None, checked, broken, checkpoint(current))
+
+
+# The chain
 
 
 def _chain(project: Project, anchor: Checkpoint | None) -> Iterator[LedgerEvent]:
     """The project's events in order; raises _Fault at the first that does not fit."""
     number, previous = 0, NO_HASH
-    for event in _raw_events(project):
+    for found, target, event in stored.events(project):
         number += 1
-        if problem := _problem(event, number, previous):
+        if found != number:
+            raise _Fault(number, str(target), f"event {number} is missing, event {found} stands in its place")
+        if isinstance(event, stored.Unreadable):
+            raise _Fault(number, str(target), str(event))
+        if problem := _problem(project, event, previous, anchor):
             raise _Fault(number, event.target, problem)
-        if anchor and anchor.number == number and anchor.hash != event.hash:
-            raise _Fault(number, event.target, "the chain does not pass through the checkpoint")
         previous = event.hash
         yield event
-    if (number, previous) != (project.ledger_number, project.ledger_hash):
-        raise _Fault(
-            number + 1,
-            target_of(project),
-            f"the ledger ends at {number}, the project at {project.ledger_number}",
-        )
-    if anchor and anchor.number > number:
-        raise _Fault(
-            number + 1,
-            target_of(project),
-            f"the checkpoint names event {anchor.number}, the ledger ends at {number}",
-        )
+    _check_end(project, anchor, number, previous)
 
 
-def _raw_events(project: Project) -> Iterator[LedgerEvent]:
-    events: QuerySet[LedgerEvent] = LedgerEvent.objects.filter(project=project).order_by("number", "hash")
-    # SQLite keeps times as text, and several texts read as one time: compare the very bytes.
-    raw = Cast("at", TextField()) if connection.vendor == "sqlite" else F("at")
-    return events.annotate(raw_at=raw).iterator(chunk_size=500)
-
-
-def _problem(event: Any, number: int, previous: str) -> str | None:
-    if event.number != number:
-        return f"event {number} is missing, event {event.number} stands in its place"
+def _problem(project: Project, event: LedgerEvent, previous: str, anchor: Checkpoint | None) -> str | None:
     if event.prev_hash != previous:
         return "it does not follow the event before it"
-    if isinstance(event.raw_at, str) and event.raw_at != str(event.at.replace(tzinfo=None)):
-        return "its time was changed"
     if event.computed_hash() != event.hash:
         return "its content does not match its hash"
+    if event.number > project.ledger_number:
+        return f"it stands after the project's last event, {project.ledger_number}"
+    if anchor and anchor.number == event.number and anchor.hash != event.hash:
+        return "the chain does not pass through the checkpoint"
     return None
 
 
-def _check_rows(project: Project, states: dict[str, str]) -> None:
+def _check_end(project: Project, anchor: Checkpoint | None, number: int, last: str) -> None:
+    name = target_of(project)
+    if number < project.ledger_number:
+        missing = f"the ledger ends at event {number}, the project's last event is {project.ledger_number}"
+        raise _Fault(number + 1, name, missing)
+    if last != project.ledger_hash:
+        raise _Fault(number, name, "the project names another last event")
+    if anchor and anchor.number > number:
+        cut = f"the checkpoint names event {anchor.number}, the ledger ends at event {number}"
+        raise _Fault(number + 1, name, cut)
+    if anchor and anchor.number == 0 and anchor.hash != NO_HASH:
+        raise _Fault(0, name, "the chain does not pass through the checkpoint")
+
+
+# The rows
+
+
+class _States:
+    """What the ledger says of every row: the number of the last event about it and the digest it left."""
+
+    def __init__(self) -> None:
+        self.left: dict[str, tuple[int, str]] = {}
+
+    def saw(self, event: LedgerEvent) -> None:
+        if event.state:
+            self.left[event.target] = (event.number, event.state)
+
+
+def _check_rows(project: Project, states: _States) -> None:
     """Every row must read as the last event about it says, and every event's row must be there."""
-    left = dict(states)
-    for row in _rows(project):
-        name = target_of(row)
-        expected = left.pop(name, None)
-        if expected is None:
-            raise _Fault(None, name, "the row was written outside the ledger")
-        if digest(state_of(row)) != expected:
-            raise _Fault(None, name, "the row does not read as the ledger left it")
-    if left:
-        raise _Fault(None, min(left), "the row is gone")
+    for model, kind in KINDS.items():
+        for key, found in stored.row_digests(model, project):
+            name = f"{kind}:{key}"
+            number, expected = states.left.pop(name, (None, None))
+            if expected is None:
+                raise _Fault(None, name, "the row was written outside the ledger")
+            if isinstance(found, stored.Unreadable):
+                raise _Fault(number, name, str(found))
+            if found != expected:
+                raise _Fault(number, name, f"the row does not read as event {number} left it")
+    if states.left:
+        name, (number, _) = min(states.left.items(), key=lambda item: item[1])
+        raise _Fault(number, name, "the row is gone")
 
 
-def _rows(project: Project) -> Iterator[Any]:
-    yield project
-    for model in KINDS:
-        if model is not Project:
-            rows: QuerySet[Any] = model._default_manager.filter(project=project)
-            yield from rows.order_by("pk").iterator(chunk_size=500)
+# What runs were told
+
+
+def _check_snapshots(project: Project) -> None:
+    """Every block that was told must hash to its name, and its rows to theirs."""
+    snapshots = ContextSnapshot.objects.filter(project=project).order_by("pk").prefetch_related("rows")
+    for snapshot in snapshots.iterator(chunk_size=100):
+        name = f"snapshot:{snapshot.pk}"
+        if hashlib.sha256(snapshot.block.encode("utf-8", "surrogateescape")).hexdigest() != snapshot.sha256:
+            raise _Fault(None, name, "the block that was told does not match its hash")
+        rows = sorted(snapshot.rows.all(), key=lambda row: row.pk)
+        if digest([_told(row) for row in rows]) != snapshot.rows_sha256:
+            raise _Fault(None, name, "the rows of the block do not match their hash")
+
+
+def _told(row: SnapshotRow) -> list[str | int | None]:
+    kind = "decision" if row.decision_id else "memory" if row.memory_id else "session"
+    return [kind, getattr(row, f"{kind}_id"), row.revision, row.layer]

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.db.models import Max
 
-from governance import scribe
+from governance import reviews, scribe
 from governance.models import ScribeReport
 from governance.reviews import reject_entry
 from governance.scribe import Exported, complete_run, retry_scribe
@@ -38,7 +38,7 @@ def propose(team: Team, actor: Human | VerifiedRun, slug: str, type: str = "lear
 
 
 def complete(team: Team, run: VerifiedRun, **more: Any) -> dict[str, Any]:
-    given = {"status": "completed", "actor": team.orchestrator, "now": LATER, **more}
+    given: dict[str, Any] = {"status": "completed", "actor": team.orchestrator, "now": LATER, **more}
     return complete_run(project_id=team.project.pk, run_id=run.run_id, **given).as_json()
 
 
@@ -218,7 +218,7 @@ def test_old_outcome_lines_make_room_but_what_people_wrote_stays(team: Team) -> 
 
 
 def test_a_full_session_fails_that_step_alone_and_can_be_retried(team: Team) -> None:
-    common = {"project_id": team.project.pk, "actor": team.owner}
+    common: dict[str, Any] = {"project_id": team.project.pk, "actor": team.owner}
     fields = SessionFields(summary="x" * MAX_TEXT)
     start_session(**common, session_id="s", fields=fields, now=NOW)
     run = start_run(team)
@@ -264,7 +264,7 @@ def test_a_failed_promotion_is_kept_shown_and_retried(team: Team, monkeypatch, c
     start_session(project_id=team.project.pk, actor=team.owner, session_id="s", now=NOW)
     run = start_run(team)
     entries = [propose(team, run, slug) for slug in ("one", "two")]
-    real, seen = scribe.promote, []
+    real, seen = reviews.promote, []
 
     def second_fails(opened, entry, corrected):
         seen.append(entry.pk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -36,7 +37,7 @@ def at(minutes: int):
 
 
 def remember(team: Team, actor=None, content: str = "The lamp turns.", **more) -> AgentMemory:
-    given = {"agent_name": "Ana", "type": "learning", "importance": "high", **more}
+    given: dict[str, Any] = {"agent_name": "Ana", "type": "learning", "importance": "high", **more}
     return record_memory(
         project_id=team.project.pk, actor=actor or team.contributor, content=content, now=at(1), **given
     )
@@ -50,7 +51,7 @@ def told(run: VerifiedRun, minutes: int):
 def test_the_ledger_alone_retells_a_memory_who_why_and_on_which_revision(team: Team) -> None:
     run = start_run(team)
     memory = remember(team, run)
-    common = {"project_id": team.project.pk, "memory_id": memory.pk}
+    common: dict[str, Any] = {"project_id": team.project.pk, "memory_id": memory.pk}
     edit_memory(**common, actor=run, revision=1, content="The lamp turns twice.", now=at(2))
     approve_memory(**common, actor=team.owner, revision=2, now=at(3))
     retire_memory(**common, actor=team.owner, reason="It stands still now.", now=at(4))
@@ -92,8 +93,8 @@ def test_a_merge_keeps_what_was_proposed_and_what_was_decided(team: Team) -> Non
 
 
 def test_decisions_rejections_and_sessions_have_a_history_too(team: Team) -> None:
-    common = {"project_id": team.project.pk, "actor": team.owner}
-    made = {"agent_name": "Ana", "type": "scope", "content": "Only the harbour."}
+    common: dict[str, Any] = {"project_id": team.project.pk, "actor": team.owner}
+    made: dict[str, Any] = {"agent_name": "Ana", "type": "scope", "content": "Only the harbour."}
     first = create_decision(**common, **made, title="Scope", now=at(1))
     second = create_decision(**common, **made, title="Scope again", now=at(2))
     edit_decision(**common, decision_id=first.pk, revision=1, title="The scope", now=at(3))
@@ -132,7 +133,9 @@ def test_a_history_is_of_one_project_and_one_row(team: Team) -> None:
     memory = remember(team)
     assert revisions(team.project, f"memory:{memory.pk}0") == []
     assert revisions(team.project, f"decision:{memory.pk}") == []
-    assert revision_at(team.project, target_of(memory), 1).values["content"] == "The lamp turns."
+    first = revision_at(team.project, target_of(memory), 1)
+    assert first is not None
+    assert first.values["content"] == "The lamp turns."
     assert revision_at(team.project, target_of(memory), 9) is None
 
 
