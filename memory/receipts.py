@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 
 from memory.compiler import CompiledContext, Limits, compile_decisions, compile_for_agent
 from memory.errors import DomainError, OverBudget
@@ -48,7 +48,7 @@ def build_for_run(run: Run, limits: Limits, now: datetime) -> RunContext:
             if run.is_child
             else compile_for_agent(run.project, run.agent, limits)
         )
-    except (DomainError, DatabaseError, ValueError, RuntimeError) as failure:
+    except Exception as failure:  # noqa: BLE001 - whatever went wrong, a run goes on with its charter, and the log says why
         return _failed(run, failure, now)
     return RunContext(run, run.agent.charter, compiled, _told(run, compiled, now))
 
