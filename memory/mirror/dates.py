@@ -116,7 +116,8 @@ _AFTER = re.compile(
     r"[\s\])*_`~]*(?:(?:–|—|-|to)\s*\d{4}-\d{2}-\d{2}(?:T[\d:-]+Z?)?)?[\s\])*_`~]*[:—–|,.\-]*\s*"
 )
 _END_BRACKET = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
-_DASH_END = re.compile(r"\s*[—–|,:-]+\s*$")
+MAX_HEADING = 1_000
+"""Characters. In a longer heading a date is looked for at the start only."""
 
 
 def split_date(text: str) -> DatedHeading:
@@ -132,6 +133,8 @@ def split_date(text: str) -> DatedHeading:
 
 
 def _dated_end(text: str) -> DatedHeading:
+    if len(text) > MAX_HEADING:
+        return DatedHeading(text, None)
     bracket = _END_BRACKET.search(text)
     if bracket and (stamp := find_stamp(bracket[1])):
         before, comma, _ = bracket[1].partition(",")
@@ -141,5 +144,5 @@ def _dated_end(text: str) -> DatedHeading:
     if stamp is None:
         return DatedHeading(text, None)
     if text.endswith(stamp.raw):
-        return DatedHeading(_DASH_END.sub("", text[: -len(stamp.raw)]).strip() or text, stamp, "end")
+        return DatedHeading(text[: -len(stamp.raw)].rstrip(" —–|,:-") or text, stamp, "end")
     return DatedHeading(text, stamp, "middle")

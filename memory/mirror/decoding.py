@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # A file with CRLF that went through another conversion has CR CR LF: still the end of one line.
-_BREAK = re.compile(r"\r+\n|\r")
+_BREAK = re.compile(r"\r+\n|\r|\n")
 _LONE_CR = re.compile(r"\r(?!\r*\n)")
 _REPLACEMENT = re.compile("\ufffd")
 _NUL = re.compile("\x00")

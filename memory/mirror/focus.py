@@ -69,7 +69,8 @@ def _focus(outlined: Outline, matter: FrontMatter | None, into: Collector) -> st
 def _issues(matter: FrontMatter | None, into: Collector) -> tuple[str, ...]:
     given = matter.values.get("active_issues", []) if matter else []
     if isinstance(given, str):
-        given = [part for part in given.strip("[] ").split(",") if part.strip()]
+        # Front matter that is no valid YAML is read by lines: the list is still one line of text.
+        given = [part.strip(" '\"") for part in given.strip("[] ").split(",")]
     issues = tuple(one_line(issue) for issue in given if issue.strip())
     if len(issues) > MAX_ISSUES or any(len(issue) > MAX_ISSUE for issue in issues):
         into.note(1, "issues_cut", f"{len(issues)} issues, at most {MAX_ISSUES} of {MAX_ISSUE} characters")

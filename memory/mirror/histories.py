@@ -12,14 +12,14 @@ All are `medium`. A memory has no title, so the headings a text stood under are 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from memory.enums import MemoryType
 from memory.mirror.collecting import Collector
 from memory.mirror.dates import find_stamp, split_date
-from memory.mirror.markdown import Block, Heading, Outline, bullets, outline, unbulleted
+from memory.mirror.markdown import Block, Heading, Outline, bullets, extents, outline, unbulleted
 from memory.mirror.names import UNKNOWN
 from memory.mirror.records import CharterRecord, MemoryRecord
 from memory.mirror.wording import bare, cut_title, one_line
@@ -114,9 +114,8 @@ def _folder_agent(into: Collector) -> str:
 
 def _sections(outlined: Outline) -> Iterator[_Section]:
     tops = [heading for heading in outlined.headings if heading.level <= 2]
-    stops = [heading.line - 1 for heading in tops[1:]] + [len(outlined.lines)]
     yield _Section(None, 0, tops[0].line - 1 if tops else len(outlined.lines), "preamble")
-    for index, (heading, stop) in enumerate(zip(tops, stops, strict=True)):
+    for index, (heading, stop) in enumerate(extents(tops, len(outlined.lines))):
         name = _name(heading)
         # The first H1 is the file's title. What stands below it is a section only if it says so.
         is_title = index == 0 and heading.level == 1 and name in ("log", "learning")
@@ -161,50 +160,47 @@ def _take_preamble(outlined: Outline, section: _Section, into: Collector) -> Non
 
 
 def _take_learnings(outlined: Outline, section: _Section, into: Collector) -> None:
-    inner = [h for h in outlined.headings if section.start < h.line <= section.stop]
+    inner = outlined.headings_within(section.start, section.stop)
     stop = inner[0].line - 1 if inner else section.stop
     _take_blocks(outlined, _Section(section.heading, section.start, stop, section.name), (), into)
     for group in _parts(inner, section.stop):
         _take_part(outlined, section, group, into)
 
 
-def _parts(headings: list[Heading], stop: int) -> Iterator[tuple[list[Heading], int]]:
+def _parts(headings: Sequence[Heading], stop: int) -> Iterator[tuple[Sequence[Heading], int]]:
     """Splits at the headings of the uppermost level: each part with the headings in it and where it ends."""
-    while headings:
-        size = next(
-            (i for i, h in enumerate(headings[1:], start=1) if h.level <= headings[0].level), len(headings)
-        )
-        end = headings[size].line - 1 if size < len(headings) else stop
-        yield headings[:size], end
-        headings = headings[size:]
+    starts = [0] if headings else []
+    for index, heading in enumerate(headings):
+        if index and heading.level <= headings[starts[-1]].level:
+            starts.append(index)
+    for start, end in zip(starts, [*starts[1:], len(headings)], strict=False):
+        yield headings[start:end], headings[end].line - 1 if end < len(headings) else stop
 
 
 def _take_part(
-    outlined: Outline, section: _Section, part: tuple[list[Heading], int], into: Collector
+    outlined: Outline, section: _Section, part: tuple[Sequence[Heading], int], into: Collector
 ) -> None:
     headings, stop = part
     first = headings[0]
-    starts = [heading.line for heading in headings]
-    ends = [heading.line - 1 for heading in headings[1:]] + [stop]
-    if not any(outlined.has_text(start, end) for start, end in zip(starts, ends, strict=True)):
+    inner = extents(headings, stop)
+    if not any(outlined.has_text(heading.line, end) for heading, end in inner):
         return
     if _only_bullets(outlined, first.line, stop):
-        for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            above = _above(headings, index)
-            _take_blocks(outlined, _Section(section.heading, start, end, section.name), above, into)
+        for (heading, end), above in zip(inner, _chains(headings), strict=True):
+            _take_blocks(outlined, _Section(section.heading, heading.line, end, section.name), above, into)
     else:
         kind = _typed(first) or MemoryType.LEARNING
         body = outlined.body(first.line, stop)
         _take(outlined, _Piece(section, (first,), first.line, stop, body, kind, whole=True), into)
 
 
-def _above(headings: list[Heading], index: int) -> tuple[Heading, ...]:
-    """The headings that stand over the one at `index`, and itself, outermost first."""
-    chain = [headings[index]]
-    for heading in reversed(headings[:index]):
-        if heading.level < chain[0].level:
-            chain.insert(0, heading)
-    return tuple(chain)
+def _chains(headings: Sequence[Heading]) -> Iterator[tuple[Heading, ...]]:
+    """For each heading those that stand over it, and itself, outermost first."""
+    chain: list[Heading] = []
+    for heading in headings:
+        chain = [above for above in chain if above.level < heading.level]
+        chain.append(heading)
+        yield tuple(chain)
 
 
 def _only_bullets(outlined: Outline, start: int, stop: int) -> bool:
@@ -223,47 +219,27 @@ def _typed(heading: Heading) -> MemoryType | None:
 
 def _blocks(outlined: Outline, start: int, stop: int) -> list[Block]:
     """What is neither a rule nor a comment between two lines."""
-    return [b for b in _between(outlined, start, stop) if b.kind not in ("rule", "comment")]
-
-
-def _between(outlined: Outline, start: int, stop: int) -> list[Block]:
-    low, high = 0, len(outlined.blocks)
-    while low < high:
-        middle = (low + high) // 2
-        if outlined.blocks[middle].start < start:
-            low = middle + 1
-        else:
-            high = middle
-    found = []
-    while low < len(outlined.blocks) and outlined.blocks[low].start < stop:
-        found.append(outlined.blocks[low])
-        low += 1
-    return found
+    return [block for block in outlined.blocks_within(start, stop) if block.kind not in ("rule", "comment")]
 
 
 def _joined(outlined: Outline, start: int, stop: int) -> list[Block]:
     """Blocks, a list joined to the paragraph that leads into it, and code, numbers and quotes to what stands above them."""
     joined: list[Block] = []
     for block in _blocks(outlined, start, stop):
-        if joined and _belongs(outlined, joined[-1], block):
-            joined[-1] = Block(joined[-1].kind, joined[-1].start, block.stop)
+        last = joined[-1] if joined else None
+        if last and (block.kind == "other" or _leads(outlined, last, block)):
+            joined[-1] = Block(last.kind, last.start, block.stop, block.list)
         else:
             joined.append(block)
     return joined
 
 
-def _belongs(outlined: Outline, last: Block, block: Block) -> bool:
-    if block.kind == "other":
-        return True
-    leads = last.kind == "text" and (
-        block.start == last.stop or outlined.lines[last.stop - 1].rstrip(" *_").endswith(":")
-    )
-    continues = (
-        last.kind == "text"
-        and outlined.lines[last.stop - 1].lstrip()[:2] in ("- ", "* ")
-        and block.start == last.stop
-    )
-    return block.kind == "bullet" and (leads or continues)
+def _leads(outlined: Outline, last: Block, block: Block) -> bool:
+    """Whether a bullet belongs to the text above it: no blank line between them, a colon before it, or its list was begun there."""
+    if block.kind != "bullet" or last.kind != "text":
+        return False
+    colon = outlined.lines[last.stop - 1].rstrip(" *_").endswith(":")
+    return block.list == last.list or (block.start == block.list and (block.start == last.stop or colon))
 
 
 def _take_blocks(outlined: Outline, section: _Section, above: tuple[Heading, ...], into: Collector) -> None:

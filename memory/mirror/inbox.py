@@ -14,7 +14,7 @@ from memory.mirror.collecting import Collector
 from memory.mirror.dates import find_stamp, split_date
 from memory.mirror.labels import SIGNATURES, labels
 from memory.mirror.ledgers import take_decision
-from memory.mirror.markdown import FrontMatter, Heading, Outline, front_matter, outline
+from memory.mirror.markdown import FrontMatter, Heading, Outline, extents, front_matter, outline
 from memory.mirror.names import UNKNOWN
 from memory.mirror.proposals import Facts, Span, read_facts
 from memory.mirror.records import EntryRecord
@@ -61,8 +61,7 @@ def _spans(outlined: Outline, into: Collector, matter: FrontMatter | None) -> li
         return _whole(outlined, into)
     if (first := outlined.first_text(0, dated[0].line - 1)) is not None:
         into.skip("text", first + 1, outlined.lines[first], "preamble")
-    stops = [heading.line - 1 for heading in dated[1:]] + [len(outlined.lines)]
-    return [Span(heading, heading.line, stop) for heading, stop in zip(dated, stops, strict=True)]
+    return [Span(heading, heading.line, stop) for heading, stop in extents(dated, len(outlined.lines))]
 
 
 def _leads_with_date(heading: Heading) -> bool:

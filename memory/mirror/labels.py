@@ -32,8 +32,8 @@ RATIONALES = ("rationale", "why", "reason", "reasoning")
 # The second colon is the wide one of East Asian texts.
 _COLONS = ":\uff1a"
 _BOLD = re.compile(
-    rf"(?:\*\*|__)[ \t]*([^*{_COLONS}\n|]{{1,40}}?)[ \t]*"
-    rf"(?:[{_COLONS}][ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*[{_COLONS}])[ \t]*"
+    rf"(?:\*\*|__)[ \t]{{0,4}}([^*{_COLONS}\n|]{{1,40}}?)[ \t]{{0,4}}"
+    rf"(?:[{_COLONS}][ \t]{{0,4}}(?:\*\*|__)|(?:\*\*|__)[ \t]{{0,4}}[{_COLONS}])"
 )
 _PLAIN = re.compile(
     r"(By|Authors?|Date|Status|Type|What|Why|Rationale|Decided by|Proposed by|Requested by)"
@@ -41,7 +41,6 @@ _PLAIN = re.compile(
 )
 _PREFIX = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?")
 _SEPARATOR = re.compile(r"(?:[|·•]|[ \t]{2,}|—)[ \t]*$")
-_HARD_BREAK = re.compile(r"[ \t]*\\?[ \t]*$")
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,8 @@ def _cells(text: str) -> list[tuple[str, str]]:
 
 
 def _value(text: str) -> str:
-    return _HARD_BREAK.sub("", text.strip()).rstrip("|·•").strip()
+    # A backslash at the end is a line break in Markdown.
+    return text.strip().removesuffix("\\").rstrip().rstrip("|·•").strip()
 
 
 def first_value(found: Iterable[Label], *names: str) -> str | None:

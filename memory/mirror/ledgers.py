@@ -21,7 +21,7 @@ from memory.enums import DecisionType
 from memory.mirror.collecting import Collector
 from memory.mirror.dates import DatedHeading, split_date
 from memory.mirror.labels import SIGNATURES, labels
-from memory.mirror.markdown import Heading, Outline, outline
+from memory.mirror.markdown import Heading, Outline, extents, outline
 from memory.mirror.names import UNKNOWN
 from memory.mirror.proposals import Facts, Span, read_facts
 from memory.mirror.records import DecisionRecord
@@ -121,7 +121,8 @@ class _Walk:
     def _inside(self, index: int) -> Role:
         """A heading without marks while a record is open."""
         head = self.heads[index]
-        if head.level > self.reach:
+        parted = self.parted and head.below_rule and head.level == self.level and not head.part
+        if head.level > self.reach and not parted:
             return Role.PART
         if is_container(head.heading.text):
             return Role.GROUP
@@ -260,9 +261,10 @@ def _beginning(outlined: Outline, stop: int, walk: _Walk) -> _Piece:
 
 
 def _heads(outlined: Outline, into: Collector) -> list[Head]:
-    headings = outlined.headings
-    stops = [heading.line - 1 for heading in headings[1:]] + [len(outlined.lines)]
-    return [_head(outlined, heading, stop, into) for heading, stop in zip(headings, stops, strict=True)]
+    return [
+        _head(outlined, heading, stop, into)
+        for heading, stop in extents(outlined.headings, len(outlined.lines))
+    ]
 
 
 def _head(outlined: Outline, heading: Heading, stop: int, into: Collector) -> Head:

@@ -6,8 +6,10 @@ ledgers put rules between records without a blank line. Lines are split at `\\n`
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import yaml
@@ -20,7 +22,6 @@ MAX_FRONT_MATTER = 16_384
 _parser = MarkdownIt("commonmark").disable(["lheading", "reference"])
 _parser.core.ruler.enableOnly(["normalize", "block"])
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _BULLET = re.compile(r"[-*+][ \t]+")
 _COUNTED = re.compile(r"[ \t]*[-*] ")
 
@@ -40,11 +41,13 @@ class Block:
     """A piece of top-level text between headings: lines `start` to `stop` (0-based, half-open), trimmed of blank lines.
 
     `kind` is `text`, `bullet` (one item of a bulleted list), `rule`, `comment` or `other` (fences, numbered lists, quotes).
+    `list` is the line on which a bullet's list begins.
     """
 
     kind: str
     start: int
     stop: int
+    list: int = -1
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,18 @@ class Outline:
     """0-based lines inside fences, code and comments: nothing there is a label or a bullet."""
     comments: frozenset[int]
     rules: frozenset[int]
+
+    def headings_within(self, start: int, stop: int) -> tuple[Heading, ...]:
+        """The headings on the 0-based lines `start` to `stop`."""
+        first = bisect_left(self.headings, start + 1, key=attrgetter("line"))
+        last = bisect_left(self.headings, stop + 1, key=attrgetter("line"))
+        return self.headings[first:last]
+
+    def blocks_within(self, start: int, stop: int) -> tuple[Block, ...]:
+        """The blocks that begin on the 0-based lines `start` to `stop`."""
+        first = bisect_left(self.blocks, start, key=attrgetter("start"))
+        last = bisect_left(self.blocks, stop, key=attrgetter("start"))
+        return self.blocks[first:last]
 
     def is_blank(self, index: int) -> bool:
         """Nothing to read there: white space, a rule or a comment."""
@@ -83,6 +98,7 @@ class _Finding:
     shielded: set[int] = field(default_factory=set)
     comments: set[int] = field(default_factory=set)
     rules: set[int] = field(default_factory=set)
+    list: int = -1
 
 
 def outline(text: str) -> Outline:
@@ -106,17 +122,24 @@ def _take(token: Token, start: int, stop: int, lines: list[str], found: _Finding
     is_comment = token.type == "html_block" and token.content.lstrip().startswith("<!--")
     if token.type in ("fence", "code_block") or is_comment:
         found.shielded.update(range(start, stop))
-    if is_comment and token.level == 0:
-        found.comments.update(range(start, stop))
     if token.type == "heading_open" and token.level == 0:
         found.headings.append(_heading(lines[start], start))
     elif kind := _block_kind(token, is_comment):
-        if kind == "rule":
-            found.rules.add(start)
-        while stop > start and not lines[stop - 1].strip():
-            stop -= 1
-        if stop > start:
-            found.blocks.append(Block(kind, start, stop))
+        _take_block(kind, start, stop, lines, found)
+
+
+def _take_block(kind: str, start: int, stop: int, lines: list[str], found: _Finding) -> None:
+    if kind == "list":
+        found.list = start
+        return
+    if kind == "comment":
+        found.comments.update(range(start, stop))
+    elif kind == "rule":
+        found.rules.add(start)
+    while stop > start and not lines[stop - 1].strip():
+        stop -= 1
+    if stop > start:
+        found.blocks.append(Block(kind, start, stop, found.list if kind == "bullet" else -1))
 
 
 _KINDS = {
@@ -125,6 +148,7 @@ _KINDS = {
     "fence": "other",
     "code_block": "other",
     "html_block": "other",
+    "bullet_list_open": "list",
     "ordered_list_open": "other",
     "blockquote_open": "other",
 }
@@ -139,11 +163,19 @@ def _block_kind(token: Token, is_comment: bool) -> str:
 
 
 def _heading(line: str, index: int) -> Heading:
-    match = _HEADING.match(line)
-    if match is None:
-        # markdown-it reads `#` followed by other white space as a heading too.
-        return Heading(1, index + 1, line.rstrip(), line.strip("# \t"))
-    return Heading(len(match[1]), index + 1, line.strip(), (match[2] or "").strip())
+    raw = line.strip()
+    text = raw.lstrip("#")
+    level = len(raw) - len(text)
+    bare = text.rstrip("#")
+    # Hashes at the end close a heading only behind white space: `C#` keeps its own.
+    closed = bare if not bare or bare[-1].isspace() else text
+    return Heading(level, index + 1, raw, closed.strip())
+
+
+def extents(headings: Sequence[Heading], stop: int) -> list[tuple[Heading, int]]:
+    """Each heading with the 0-based line at which the next of them stands; the last reaches to `stop`."""
+    stops = [*(heading.line - 1 for heading in headings[1:]), stop]
+    return list(zip(headings, stops, strict=False))
 
 
 def bullets(outlined: Outline, start: int, stop: int) -> tuple[int, int]:
@@ -224,8 +256,9 @@ def _pairs(raw: list[str]) -> Iterator[tuple[str, str]]:
 
 def _meant(key: str, value: Any, written: str) -> str | list[str]:
     if isinstance(value, str):
-        # What YAML takes for a comment (`#x`, `a #b`) was meant as written.
-        return written if "#" in written and written.partition("#")[0].rstrip() == value else value
+        # What YAML takes for a comment (`#x`, `a #b`), a tag or an anchor was meant as written.
+        comment = "#" in written and written.partition("#")[0].rstrip() == value
+        return written if comment or written.startswith(("!", "&")) else value
     if key in _LISTS and isinstance(value, list):
         return [item for item in value if isinstance(item, str)]
     return written

@@ -19,6 +19,7 @@ _TEAM = (
     "owner",
     "user",
 )
+_LONGEST = 400
 _ROLE = re.compile(r"\s*[(\[].*$", re.DOTALL)
 _NEXT = re.compile(r"\s*(?:[,;&/|+]|\band\b|\bvia\b|→|\s[—–-]\s).*$", re.DOTALL)
 _INBOX_SLUG = re.compile(r"([a-z0-9]+)(?:-[a-z0-9]+)+$", re.IGNORECASE)
@@ -44,7 +45,7 @@ class Names:
         """The agent an author label means: its first name without the role. None when no name can be made of it."""
         if not authors:
             return None
-        bare = _NEXT.sub("", _ROLE.sub("", authors.strip().lstrip("@"))).strip(" *_`:@")
+        bare = _NEXT.sub("", _ROLE.sub("", authors[:_LONGEST].strip().lstrip("@"))).strip(" *_`:@")
         try:
             name = clean_name(re.sub(r"[ \t]+", " ", bare))
         except ValueError:

@@ -65,15 +65,10 @@ def read_facts(outlined: Outline, span: Span, into: Collector) -> Facts:
 def _head_stop(outlined: Outline, span: Span) -> int:
     """The head ends at the first heading that has text above it, or after some lines."""
     limit = min(span.stop, span.start + HEAD_LINES)
-    for heading in headings_within(outlined, span.start, limit):
+    for heading in outlined.headings_within(span.start, limit):
         if outlined.has_text(span.start, heading.line - 1):
             return heading.line - 1
     return limit
-
-
-def headings_within(outlined: Outline, start: int, stop: int) -> list[Heading]:
-    """The headings on the 0-based lines `start` to `stop`."""
-    return [heading for heading in outlined.headings if start < heading.line <= stop]
 
 
 def _title(span: Span, into: Collector) -> tuple[str, DatedHeading, str | None]:
@@ -122,7 +117,7 @@ def _rationale(outlined: Outline, span: Span, found: list[Label]) -> str:
 def _labelled_text(outlined: Outline, span: Span, label: Label, found: list[Label]) -> str:
     """The label's paragraph; when the label stands alone on its line, what follows it up to the next label or heading."""
     taken = {other.line for other in found if other.line > label.line}
-    stops = [heading.line - 1 for heading in headings_within(outlined, label.line + 1, span.stop)]
+    stops = [heading.line - 1 for heading in outlined.headings_within(label.line + 1, span.stop)]
     limit = min([*stops, *(line for line in taken), span.stop])
     lines = [label.value] if label.value else []
     for index in range(label.line + 1, limit):
@@ -133,7 +128,7 @@ def _labelled_text(outlined: Outline, span: Span, label: Label, found: list[Labe
 
 
 def _rationale_part(outlined: Outline, span: Span) -> str:
-    inside = headings_within(outlined, span.start, span.stop)
+    inside = outlined.headings_within(span.start, span.stop)
     for index, heading in enumerate(inside):
         if bare(heading.text) in (*RATIONALES, "reasons"):
             stops = [later.line - 1 for later in inside[index + 1 :] if later.level <= heading.level]

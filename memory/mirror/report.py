@@ -3,8 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from memory.mirror.records import Record
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class TreeReading:
             if count.found != count.taken + count.skipped:
                 raise ValueError(f"{count.path}: found {count.found}, taken and skipped make another number")
         if self.found != len(self.records) + len(self.skipped):
-            raise ValueError("a record stands in no file that was read")
+            raise ValueError("the counts leave out a record: it stands in no file that was read")
 
     @property
     def found(self) -> int:
@@ -87,8 +90,9 @@ class TreeReading:
     def taken(self) -> int:
         return len(self.records)
 
-    def of_kind(self, kind: str) -> tuple[Record, ...]:
-        return tuple(record for record in self.records if record.kind == kind)
+    def of(self, kind: type[R]) -> tuple[R, ...]:
+        """The records of one kind, in the order they were read."""
+        return tuple(record for record in self.records if isinstance(record, kind))
 
 
 def not_selected(skipped: Iterable[Skipped]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from memory.mirror.sources import DEFAULT_SOURCES, SOURCES, Place, place_of_file
 from memory.mirror.tree import SourceFile, SourceTree, Unreadable, UnsafeTree
 from memory.values import agent_key
 
-MAX_LINES = 60_000
+MAX_LINES = 100_000
 """Lines of one file; the parser's memory grows with them. A longer file is listed as `too_many_lines`."""
 MAX_TOTAL_LINES = 500_000
 """Lines of all files that are read: over them the tree is refused."""

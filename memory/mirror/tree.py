@@ -8,6 +8,7 @@ one file that is too large or cannot be read is only listed, and the rest still 
 import os
 import re
 import stat
+import struct
 import unicodedata
 import zipfile
 import zlib
@@ -39,7 +40,19 @@ RATIO_FLOOR = 1024 * 1024
 CHUNK = 64 * 1024
 
 _DRIVE = re.compile(r"^[A-Za-z]:")
-_UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+_UNREADABLE = (
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""What the standard library raises for a zip that is damaged on purpose."""
+_END = b"PK\x05\x06"
+_END_SIZE = 22
 
 
 class UnsafeTree(DomainError):
@@ -213,10 +226,7 @@ def read_zip(file: str | Path | IO[bytes]) -> SourceTree:
     Keep `file` open while the tree is read. Raises `NotASquadTree`, and `UnsafeTree` for absolute names, `..`, drive letters,
     backslashes, NULs, names that repeat or differ only in case, encrypted entries and anything over the bounds.
     """
-    try:
-        archive = zipfile.ZipFile(file)
-    except (*_UNREADABLE, ValueError) as error:
-        raise UnsafeTree("zip", f"This is not a readable zip file: {error}") from error
+    archive = _archive(file)
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
         raise UnsafeTree("entries", f"More than {MAX_ENTRIES} entries.")
@@ -225,6 +235,33 @@ def read_zip(file: str | Path | IO[bytes]) -> SourceTree:
     budget = _Budget()
     files = [_zip_file(archive, info, budget) for info in infos if not info.is_dir()]
     return _rooted(files)
+
+
+def _archive(file: str | Path | IO[bytes]) -> zipfile.ZipFile:
+    try:
+        if isinstance(file, str | Path):
+            with Path(file).open("rb") as stream:
+                _check_directory(stream)
+        else:
+            _check_directory(file)
+        return zipfile.ZipFile(file)
+    except _UNREADABLE as error:
+        raise UnsafeTree("zip", f"This is not a readable zip file: {error}") from error
+
+
+def _check_directory(stream: IO[bytes]) -> None:
+    """The list of entries is read as a whole before any can be counted, so its size is looked at first."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - _END_SIZE - 65_535))
+    tail = stream.read()
+    at = len(tail) - _END_SIZE
+    if tail[at : at + 4] != _END or tail[-2:] != b"\0\0":
+        at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_SIZE:
+        raise zipfile.BadZipFile("no end of directory")
+    if int.from_bytes(tail[at + 12 : at + 16], "little") > MAX_ENTRIES * (MAX_PATH + 200):
+        raise UnsafeTree("entries", f"A directory for more than {MAX_ENTRIES} entries.")
+    stream.seek(0)
 
 
 def _check_names(infos: list[zipfile.ZipInfo]) -> None:
@@ -292,6 +329,9 @@ def _zip_file(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: _Budget) 
         return SourceFile(path, 0, "symlink")
     if mode and stat.S_IFMT(mode) and not stat.S_ISREG(mode):
         return SourceFile(path, 0, "not_a_file")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # Other methods may ask for memory no bound here counts.
+        return SourceFile(path, 0, "unreadable: compression method")
     return SourceFile(path, info.file_size, "", partial(_inflate, archive, info, budget))
 
 

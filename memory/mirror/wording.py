@@ -14,6 +14,9 @@ _NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|[IVX]+\.|[a-z]\))\s+", re.IGNORECA
 _TRIM = re.compile(r"^[\W_]+|[\W_]+$")
 _BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 
+_LONGEST = 200
+"""Characters of a heading that are looked at for its words."""
+
 _PARTS = frozenset(
     """
     action items, actions, alternatives, appendix, approach, architecture, artifact, artifacts, assessment, background,
@@ -70,7 +73,7 @@ _HEAD_WORD = re.compile(
 
 def bare(text: str) -> str:
     """A heading in lower case without numbering, signs around it and what stands in brackets at its end."""
-    trimmed = _TRIM.sub("", _BRACKETS.sub("", text))
+    trimmed = _TRIM.sub("", _BRACKETS.sub("", text[:_LONGEST]))
     return _TRIM.sub("", _NUMBER.sub("", trimmed)).lower()
 
 
