@@ -68,6 +68,9 @@ RUN_ACTIONS: Mapping[RunRole, frozenset[Action]] = MappingProxyType(
     }
 )
 
+SUPERUSER_ACTIONS = _EVERYBODY
+"""A superuser without a role may look, and nothing more (SPEC 5)."""
+
 
 def allowed(actor: Actor, project_id: UUID) -> frozenset[Action]:
     """Everything the actor may do in the project; empty for a stranger. One query for a person, none for a run."""
@@ -81,7 +84,7 @@ def allowed(actor: Actor, project_id: UUID) -> frozenset[Action]:
 def _as_superuser(username: str) -> frozenset[Action]:
     """A superuser may look (SPEC 5), and nothing more."""
     looks = User.objects.filter(username=username, is_active=True, is_superuser=True).exists()
-    return _EVERYBODY if looks else frozenset()
+    return SUPERUSER_ACTIONS if looks else frozenset()
 
 
 def roles_of(username: str, project_id: UUID) -> frozenset[Role]:
@@ -146,7 +149,7 @@ def _known_here(actor: Actor, row: Any, project_id: UUID) -> frozenset[Action]:
     else:
         granted = {row.granted, *(role for role in Role if getattr(row, f"granted_{role}"))} - {None}
         actions = frozenset().union(*(ROLE_ACTIONS[Role(role)] for role in granted))
-        actions = actions or (_EVERYBODY if row.looks else frozenset())
+        actions = actions or (SUPERUSER_ACTIONS if row.looks else frozenset())
     if not actions:
         raise NotFound
     return actions
