@@ -122,4 +122,4 @@ def _row(row: Sequence[Any], compiled: CompiledContext) -> Explained:
     layer = next((r.layer for r in compiled.included if (r.kind, r.id) == (kind, row_id)), None)
     left_out = (r.reason for r in compiled.omitted if (r.kind, r.id) == (kind, row_id))
     # Selected by the rules and not taken in: the compile names every such row.
-    return Explained(kind, row_id, at, by, row_type, text, layer, None if layer else next(left_out))
+    return Explained(kind, row_id, at, by, row_type, text, layer, None if layer else next(left_out, None))

@@ -62,8 +62,7 @@ def _refused(name: str) -> tuple[str, list[str]]:
 
 def read(body: type[S], request: Request) -> dict[str, Any]:
     """The validated fields of a request's body; those not given are absent. Raises Invalid, ParseError."""
-    data = request.data or {}
-    return validated(body(data=as_object(data)))
+    return validated(body(data=as_object(request.data)))
 
 
 def validated(form: serializers.Serializer[Any]) -> dict[str, Any]:
