@@ -7,7 +7,11 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
 
+from governance.credentials import issue_personal_token
+from governance.models import User
 from governance.projects import update_project
 from governance.reviews import create_decision
 from memory import envelope
@@ -63,34 +67,20 @@ def test_it_prints_nothing_when_nothing_is_eligible(team: Team) -> None:
     assert printed("lighthouse", "--decisions-only") == ""
 
 
-def test_json_says_which_rows_are_in_and_why_the_others_are_out(project: Project, team: Team) -> None:
-    other = record_memory(
+def test_json_is_the_preview_of_the_api(project: Project, team: Team, client: Client) -> None:
+    record_memory(
         project_id=project.pk, actor=team.owner, agent_name="Ben", type="learning", content="x", now=NOW
     )
-    project.refresh_from_db()
-    compiled = compile_context(project, "Ana")
-    decision, core = compiled.included
+    token = issue_personal_token(User.objects.get(username="viewer"), now=timezone.now()).token
+    asked = {"HTTP_AUTHORIZATION": f"Bearer {token}", "HTTP_ACCEPT": "application/json"}
 
-    assert json.loads(printed("lighthouse", "Ana", "--json")) == {
-        "agent_name": "Ana",
-        "epoch": project.epoch,
-        "context": compiled.text,
-        "sha256": compiled.sha256,
-        "tokens": compiled.tokens,
-        "characters": compiled.characters,
-        "over_budget": False,
-        "policy": {"max_items": 20, "max_tokens": 8000, "on_overflow": "include", "trust": "standard"},
-        "layers": [
-            {"layer": 1, "name": "decisions", "rows": [
-                {"kind": "decision", "id": decision.id, "revision": 1, "characters": decision.characters}]},
-            {"layer": 2, "name": "core context", "rows": [
-                {"kind": "memory", "id": core.id, "revision": 1, "characters": core.characters}]},
-            {"layer": 3, "name": "learnings", "rows": []},
-            {"layer": 4, "name": "session", "rows": []},
-        ],
-        "omitted": [{"kind": "memory", "id": other.pk, "reason": "other_agent"}],
-        "omitted_truncated": False,
-    }  # fmt: skip
+    result = json.loads(printed("lighthouse", "Ana", "--json"))
+
+    assert result == client.get("/api/projects/lighthouse/agents/Ana/context", **asked).json()
+    assert [len(layer["rows"]) for layer in result["layers"]] == [1, 1, 0, 0]
+    assert [row["reason"] for row in result["omitted"]] == ["other_agent"]
+    result = json.loads(printed("lighthouse", "--decisions-only", "--json"))
+    assert result == client.get("/api/projects/lighthouse/context/decisions", **asked).json()
 
 
 def test_json_of_nothing_has_no_context(team: Team) -> None:

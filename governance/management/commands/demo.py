@@ -68,3 +68,4 @@ def login(demo: Demo, address: str) -> Iterator[str]:
     )
     yield f"  {demo.token or f'manage.py issue_token {SERVICE.username}'}"
     yield ""
+    yield ""

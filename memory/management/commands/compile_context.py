@@ -53,18 +53,17 @@ def _agent_name(given: str) -> str:
 
 
 def as_json(compiled: CompiledContext) -> dict[str, Any]:
-    """The result with the words of the API (SPEC 7, context); `context` is null when there is no block."""
+    """The result as the API's preview answers it (SPEC 7); `context` is null when there is no block."""
     return {
         "agent_name": compiled.agent_name,
-        "epoch": compiled.epoch,
         "context": compiled.text,
         "sha256": compiled.sha256,
+        "epoch": compiled.epoch,
         "tokens": compiled.tokens,
-        "characters": compiled.characters,
-        "over_budget": compiled.over_budget,
         "policy": asdict(compiled.policy),
+        "over_budget": compiled.over_budget,
         "layers": [
-            {"layer": layer.value, "name": layer.label, "rows": _rows(compiled, layer)} for layer in Layer
+            {"number": layer.value, "name": layer.label, "rows": _rows(compiled, layer)} for layer in Layer
         ],
         "omitted": [{"kind": row.kind, "id": row.id, "reason": row.reason} for row in compiled.omitted],
         "omitted_truncated": compiled.omitted_truncated,
