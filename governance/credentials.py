@@ -6,12 +6,14 @@ The prefixes `awr_` (run) and `awp_` (personal) let secret scanners find a leake
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from django.conf import settings
+from django.db import OperationalError
 from django.db.models import QuerySet
 from django.utils.crypto import constant_time_compare
 
@@ -20,6 +22,8 @@ from memory.actors import Human, VerifiedRun
 from memory.errors import CredentialRefused, Invalid, NotFound
 from memory.models import Run
 from memory.values import clean_title
+
+logger = logging.getLogger(__name__)
 
 RUN_PREFIX = "awr_"
 PERSONAL_PREFIX = "awp_"
@@ -77,6 +81,8 @@ def issue_personal_token(
 
 def verify(token: str, now: datetime) -> Human | VerifiedRun:
     """Who the bearer of a token is. Raises CredentialRefused `invalid_credential` or `run_ended` (SPEC 5). One query."""
+    if not token.isascii():
+        raise _refused()
     digest = digest_of(token)
     if token.startswith(RUN_PREFIX):
         return _verified_run(_found(RunCredential.objects.select_related("run__agent"), digest), now)
@@ -120,9 +126,13 @@ def _refused() -> CredentialRefused:
 
 
 def _note_use(stored: QuerySet[K], credential: K, now: datetime) -> None:
-    """Keep the time of last use, at most once a minute: reading must not become writing."""
-    if credential.last_used_at is None or now - credential.last_used_at >= _USE_NOTED_EVERY:
+    """Keep the time of last use, at most once a minute: reading must not become writing. A busy database may miss one."""
+    if credential.last_used_at is not None and now - credential.last_used_at < _USE_NOTED_EVERY:
+        return
+    try:
         stored.update(last_used_at=now)
+    except OperationalError as busy:
+        logger.warning("The last use of credential %s could not be noted: %s", credential.prefix, busy)
 
 
 def revoke_personal_token(user: User, token_id: int, now: datetime) -> PersonalToken:
