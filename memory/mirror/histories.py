@@ -41,7 +41,7 @@ _SEED = re.compile(
     r"|none|n/a|tbd)\W*$",
     re.IGNORECASE,
 )
-_BEGINS_DATED = re.compile(r"[\W_]*(?:Team update )?\(?\d{4}-")
+_BEGINS_DATED = re.compile(r"[\W_]*\d{4}-")
 _KEY_WORDS = 8
 
 
@@ -253,8 +253,7 @@ def _take_block(
     text = outlined.body(block.start, block.stop)
     if block.kind == "bullet":
         text = unbulleted(text)
-    pinned = text.lstrip(" *_").startswith(PUSHPIN)
-    kind = MemoryType.UPDATE if pinned or section.name == "updates" else MemoryType.LEARNING
+    kind = MemoryType.UPDATE if _pinned(text) or section.name == "updates" else MemoryType.LEARNING
     _take(outlined, _Piece(section, above, block.start, block.stop, text, kind), into)
 
 
@@ -285,9 +284,14 @@ def _take(outlined: Outline, piece: _Piece, into: Collector) -> None:
     )
 
 
+def _pinned(text: str) -> bool:
+    return text.lstrip(" *_").startswith(PUSHPIN)
+
+
 def _created(piece: _Piece) -> datetime | None:
     """The date the text itself begins with, else that of the nearest heading that has one."""
-    if _BEGINS_DATED.match(piece.body) and (own := find_stamp(piece.body[:80].split("\n", 1)[0])):
+    begins = _BEGINS_DATED.match(piece.body) or _pinned(piece.body)
+    if begins and (own := find_stamp(piece.body[:120].split("\n", 1)[0])):
         return own.at
     nearest = [*reversed(piece.above), piece.section.heading]
     stamps = (split_date(one_line(heading.text)).stamp for heading in nearest if heading)
