@@ -378,8 +378,6 @@ def supersede_decision(
         why = clean("reason", clean_reason, reason)
     with deciding(project_id, actor, now) as opened:
         decision = locked_decision(opened, decision_id)
-        if (decision.status, decision.superseded_by_id) == (DecisionStatus.SUPERSEDED, superseded_by):
-            return decision
         require_active(decision)
         successor = _successor(decision, superseded_by)
         values = {"status": DecisionStatus.SUPERSEDED, "superseded_by": successor, "updated_at": now}
