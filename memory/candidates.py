@@ -11,16 +11,8 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import (
-    BigIntegerField,
-    CharField,
-    F,
-    Field,
-    QuerySet,
-    TextField,
-    Value,
-)
+from django.db import connections, router
+from django.db.models import BigIntegerField, Case, CharField, F, Field, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from memory.enums import Layer, TrustPolicy
@@ -31,24 +23,27 @@ from memory.layers import (
     decision_reason,
     memory_reason,
     memory_scopes,
+    memory_scopes_where,
 )
 from memory.models import AgentMemory, Decision, Project, SessionContext
+from memory.models.compiled import decision_compiled_in, memory_compiled_across, memory_compiled_for
+from memory.statements import Statement, run, union_all
 
 OMITTED_LIMIT = 200
 """How many left-out decisions, and how many left-out memories, a compile names: newest first. `explain` names all of them."""
 
 
 class Candidate(NamedTuple):
-    """One row of the statement. `reason` is empty for a row the rules select; the text is empty for one they leave out.
+    """One row of the statement. `reason` is None for a row the rules select; the text is None for one they leave out.
 
-    `created_at` is a time as the database writes it: good for ordering, nothing else.
+    `created_at` is a time as the database writes it: good for ordering, nothing else. What a table does not have is None.
     """
 
     kind: str
     id: int
     revision: int
     layer: int
-    reason: str
+    reason: str | None
     created_at: str
     agent_id: int | None
     agent_name: str
@@ -78,18 +73,13 @@ _COLUMNS: dict[str, Field[Any, Any]] = {
     "row_rationale": TextField(),
     "issues": TextField(),
 }
-_NUMBERS = {"row_id", "row_revision", "row_layer", "by"}
 
 
 def _columns(rows: QuerySet[Any], **given: Any) -> QuerySet[Any, Any]:
-    """The shared columns of the union; what a table does not have is a typed empty value."""
-    values = {name: given.get(name, _empty(name, field)) for name, field in _COLUMNS.items()}
-    columns: QuerySet[Any, Any] = rows.order_by().annotate(**values).values_list(*_COLUMNS)
+    """The shared columns of the union; what a table does not have is a typed NULL, which costs next to nothing to read."""
+    values = {name: given.get(name, Cast(Value(None), field)) for name, field in _COLUMNS.items()}
+    columns: QuerySet[Any, Any] = rows.annotate(**values).values_list(*_COLUMNS)
     return columns
-
-
-def _empty(name: str, field: Field[Any, Any]) -> Value:
-    return Value(0 if name in _NUMBERS else "", output_field=field)
 
 
 def _time(column: str) -> Cast:
@@ -115,21 +105,38 @@ def _epoch(project: Project) -> QuerySet[Any, Any]:
 
 
 def _decisions(project: Project) -> QuerySet[Any, Any]:
-    rows = Decision.objects.filter(all_hold(DECISIONS), project=project)
+    rows = _found(Decision.objects.all(), decision_compiled_in(), project.pk).filter(all_hold(DECISIONS))
     return _columns(
         rows, kind=_constant("decision"), row_layer=_constant(int(Layer.DECISIONS)), created=_time("created_at"),
         row_title=F("title"), row_content=F("content"), row_rationale=F("rationale"), **_AUTHOR, **_ROW,
     )  # fmt: skip
 
 
-def _memories(project: Project, agent_id: int | None, trust: TrustPolicy) -> Iterator[QuerySet[Any, Any]]:
-    layers = (Layer.CORE, Layer.LEARNINGS, Layer.LEARNINGS)
-    for layer, scope in zip(layers, memory_scopes(agent_id, trust), strict=True):
-        rows = AgentMemory.objects.filter(scope.selected, project=project)
-        yield _columns(
-            rows, kind=_constant("memory"), row_layer=_constant(int(layer)), created=_time("created_at"),
-            row_content=F("content"), row_importance=F("importance"), **_AUTHOR, **_ROW,
-        )  # fmt: skip
+def _found(rows: QuerySet[Any], index: Case, key: Any) -> QuerySet[Any]:
+    """The rows an index of the compiler has under a project or an agent; it says nothing else than the rules that follow say.
+
+    Neither is named a second time as a column: PostgreSQL would join a wider index to this one.
+    """
+    found: QuerySet[Any] = rows.alias(found_under=index).filter(found_under=key)
+    return found
+
+
+def _memories(project: Project, agent_id: int, trust: TrustPolicy) -> Iterator[QuerySet[Any, Any]]:
+    memories = AgentMemory.objects.all()
+    core, own, _ = memory_scopes_where(Q(found_under=agent_id), trust)
+    *_, others = memory_scopes(agent_id, trust)
+    of_agent = _found(memories, memory_compiled_for(), agent_id)
+    across = _found(memories, memory_compiled_across(), project.pk)
+    yield _memory_columns(of_agent.filter(core.selected), Layer.CORE)
+    yield _memory_columns(of_agent.filter(own.selected), Layer.LEARNINGS)
+    yield _memory_columns(across.filter(others.selected), Layer.LEARNINGS)
+
+
+def _memory_columns(rows: QuerySet[Any], layer: Layer) -> QuerySet[Any, Any]:
+    return _columns(
+        rows, kind=_constant("memory"), row_layer=_constant(int(layer)), created=_time("created_at"),
+        row_content=F("content"), row_importance=F("importance"), **_AUTHOR, **_ROW,
+    )  # fmt: skip
 
 
 def _session(project: Project) -> QuerySet[Any, Any]:
@@ -142,76 +149,67 @@ def _session(project: Project) -> QuerySet[Any, Any]:
 
 
 def _left_out_decisions(project: Project) -> QuerySet[Any, Any]:
-    rows = Decision.objects.filter(project=project).annotate(out=decision_reason()).exclude(out="")
-    # A slice inside a compound statement must be a subquery on SQLite.
-    newest = rows.order_by("-created_at", "-pk").values("pk")[: OMITTED_LIMIT + 1]
-    return _columns(
-        Decision.objects.filter(pk__in=newest),
-        kind=_constant("decision"), row_id=F("pk"), reason=decision_reason(), created=_time("created_at"),
-    )  # fmt: skip
+    return _left_out(Decision.objects.filter(project=project), "decision", decision_reason())
 
 
-def _left_out_memories(project: Project, agent_id: int | None, trust: TrustPolicy) -> QuerySet[Any, Any]:
+def _left_out_memories(project: Project, agent_id: int, trust: TrustPolicy) -> QuerySet[Any, Any]:
     why = memory_reason(memory_scopes(agent_id, trust))
-    rows = AgentMemory.objects.filter(project=project).annotate(out=why).exclude(out="")
-    newest = rows.order_by("-created_at", "-pk").values("pk")[: OMITTED_LIMIT + 1]
-    return _columns(
-        AgentMemory.objects.filter(pk__in=newest),
-        kind=_constant("memory"), row_id=F("pk"), reason=why, created=_time("created_at"),
-    )  # fmt: skip
+    return _left_out(AgentMemory.objects.filter(project=project), "memory", why)
+
+
+def _left_out(rows: QuerySet[Any], kind: str, why: Any) -> QuerySet[Any, Any]:
+    """The newest rows that have a reason to be out: one more than is named, so that a rest is noticed."""
+    rows = rows.annotate(out=why).exclude(out="").order_by("-created_at", "-pk")
+    values = {"kind": _constant(kind), "row_id": F("pk"), "reason": F("out"), "created": _time("created_at")}
+    return _columns(rows, **values)[: OMITTED_LIMIT + 1]
 
 
 # Building this SQL costs the ORM some twenty milliseconds and always ends in the same text, so it is built once per process for
 # these stand-ins, and executed with the real values in their place.
 _ANY_PROJECT = Project(pk=UUID("00000000-feed-4000-8000-00000000feed"))
 _ANY_AGENT = 4_611_686_018_427_387_905
-
-
-class _Statement(NamedTuple):
-    sql: str
-    params: tuple[Any, ...]
+_NOBODY = 0
+"""The agent nobody has named yet: no row has this id, so every memory is another agent's."""
 
 
 @cache
-def _agent_statement(alias: str, trust: TrustPolicy, is_known: bool) -> _Statement:
-    agent_id = _ANY_AGENT if is_known else None
-    return _compiled(
+def _agent_statement(alias: str, trust: TrustPolicy) -> Statement:
+    return union_all(
         alias,
+        _standins(alias),
+        _epoch(_ANY_PROJECT),
         _decisions(_ANY_PROJECT),
-        *_memories(_ANY_PROJECT, agent_id, trust),
+        *_memories(_ANY_PROJECT, _ANY_AGENT, trust),
         _session(_ANY_PROJECT),
         _left_out_decisions(_ANY_PROJECT),
-        _left_out_memories(_ANY_PROJECT, agent_id, trust),
+        _left_out_memories(_ANY_PROJECT, _ANY_AGENT, trust),
     )
 
 
 @cache
-def _decisions_statement(alias: str) -> _Statement:
-    return _compiled(alias, _decisions(_ANY_PROJECT), _left_out_decisions(_ANY_PROJECT))
+def _decisions_statement(alias: str) -> Statement:
+    parts = (_epoch(_ANY_PROJECT), _decisions(_ANY_PROJECT), _left_out_decisions(_ANY_PROJECT))
+    return union_all(alias, _standins(alias)[:1], *parts)
 
 
-def _compiled(alias: str, *parts: QuerySet[Any, Any]) -> _Statement:
-    union = _epoch(_ANY_PROJECT).union(*parts, all=True)
-    return _Statement(*union.query.get_compiler(using=alias).as_sql())
+def _standins(alias: str) -> tuple[Any, Any]:
+    return _key(alias, _ANY_PROJECT), _ANY_AGENT
+
+
+def _key(alias: str, project: Project) -> Any:
+    return Project._meta.pk.get_db_prep_value(project.pk, connections[alias])
 
 
 def of_agent(project: Project, agent_id: int | None, trust: TrustPolicy) -> list[Candidate]:
     """The candidates of all four layers for one agent. One statement."""
-    statement = _agent_statement(connection.alias, trust, agent_id is not None)
-    return _read(statement, project, agent_id)
+    alias = router.db_for_read(Project, instance=project)
+    known = agent_id if agent_id is not None else _NOBODY
+    values = {_key(alias, _ANY_PROJECT): _key(alias, project), _ANY_AGENT: known}
+    return [Candidate._make(row) for row in run(_agent_statement(alias, trust), values)]
 
 
 def of_decisions(project: Project) -> list[Candidate]:
     """The candidates of layer 1 alone. One statement."""
-    return _read(_decisions_statement(connection.alias), project, None)
-
-
-def _read(statement: _Statement, project: Project, agent_id: int | None) -> list[Candidate]:
-    key = Project._meta.pk
-    real = {
-        key.get_db_prep_value(_ANY_PROJECT.pk, connection): key.get_db_prep_value(project.pk, connection),
-        _ANY_AGENT: agent_id,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(statement.sql, [real.get(value, value) for value in statement.params])
-        return [Candidate._make(row) for row in cursor.fetchall()]
+    alias = router.db_for_read(Project, instance=project)
+    values = {_key(alias, _ANY_PROJECT): _key(alias, project)}
+    return [Candidate._make(row) for row in run(_decisions_statement(alias), values)]

@@ -79,7 +79,11 @@ def memory_scopes(agent_id: int | None, trust: TrustPolicy) -> tuple[Scope, Scop
 
     `agent_id` is None for an agent nobody has named yet: every memory is then another agent's.
     """
-    own = Q(agent_id=agent_id) if agent_id is not None else ~_ANYTHING
+    return memory_scopes_where(Q(agent_id=agent_id) if agent_id is not None else ~_ANYTHING, trust)
+
+
+def memory_scopes_where(own: Q, trust: TrustPolicy) -> tuple[Scope, Scope, Scope]:
+    """`memory_scopes` for whoever has another way to say which memories are the agent's own."""
     core = Q(type=MemoryType.CORE_CONTEXT)
     trusted = (_APPROVED,) if trust == TrustPolicy.STRICT else ()
     return (

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from memory.enums import DecisionStatus, DecisionType, EntryStatus, EntryType, Importance, TrustState
+from memory.models.compiled import decision_compiled_in
 from memory.models.fields import TagsField
 from memory.models.memory import AgentMemory
 from memory.models.project import Agent, Project
@@ -60,16 +61,8 @@ class Decision(Sourced, Trusted):
             ),
         )
         indexes = (
-            # Compiler, layer 1: only the rows it may take are in the index.
-            models.Index(
-                fields=["project", "created_at", "id"],
-                name="decision_compiled",
-                condition=Q(
-                    status=DecisionStatus.ACTIVE,
-                    trust_state=TrustState.APPROVED,
-                    type__in=[DecisionType.ARCHITECTURAL, DecisionType.SCOPE],
-                ),
-            ),
+            # Compiler, layer 1.
+            models.Index(decision_compiled_in(), name="decision_compiled_in"),
             models.Index(fields=["project", "status", "-created_at", "-id"], name="decision_status_newest"),
             models.Index(
                 fields=["project", "trust_state", "-created_at", "-id"], name="decision_trust_newest"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import models
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, F, Q, Value, When
 
 from memory.actors import SCRIBE_PREFIX
 from memory.enums import Importance, MemoryType, TrustState
+from memory.models.compiled import memory_compiled_across, memory_compiled_for
 from memory.models.fields import TagsField, needle
 from memory.models.project import Agent, Project
 from memory.models.provenance import Sourced, Trusted, listed
@@ -79,30 +80,9 @@ class AgentMemory(Sourced, Trusted):
             ),
         )
         indexes = (
-            # Compiler, layers 2 and 3 of one agent: only rows that could be compiled are in the index.
-            models.Index(
-                fields=["agent", "type", "-created_at", "-id"],
-                name="memory_own_compiled",
-                condition=Q(
-                    retired_at__isnull=True, trust_state__in=[TrustState.PENDING, TrustState.APPROVED]
-                )
-                & (
-                    Q(type=MemoryType.CORE_CONTEXT)
-                    | Q(type__in=[MemoryType.LEARNING, MemoryType.PATTERN], importance=Importance.HIGH)
-                ),
-            ),
-            # Compiler, layer 3 across agents.
-            models.Index(
-                fields=["project", "-created_at", "-id"],
-                name="memory_cross_team_compiled",
-                condition=Q(
-                    retired_at__isnull=True,
-                    trust_state=TrustState.APPROVED,
-                    cross_team=True,
-                    type__in=[MemoryType.LEARNING, MemoryType.PATTERN],
-                    importance=Importance.HIGH,
-                ),
-            ),
+            # Compiler, layers 2 and 3 of one agent, and layer 3 across agents.
+            models.Index(memory_compiled_for(), F("type"), name="memory_compiled_for"),
+            models.Index(memory_compiled_across(), name="memory_compiled_across"),
             # Lists of the API and the pages: one agent, one trust state, the whole project; newest first.
             models.Index(fields=["agent", "-created_at", "-id"], name="memory_agent_newest"),
             models.Index(fields=["project", "trust_state", "-created_at", "-id"], name="memory_trust_newest"),
