@@ -74,3 +74,9 @@ class OverBudget(DomainError):
         super().__init__(f"Mandatory context needs {required} characters, the budget is {budget}.")
         self.budget = budget
         self.required = required
+
+
+class ExportFailed(DomainError):
+    """The files could not be written (SPEC 8, Export): the old ones are whole. The same call may work later."""
+
+    code = "export_failed"

@@ -1,6 +1,8 @@
 """Records of our own export to records (SPEC 8). Their marks say what they are; they are as untrusted as any other file."""
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from memory.enums import DecisionType, EntryType, Importance, MemoryType
@@ -10,7 +12,17 @@ from memory.mirror.marks import FoundRecord
 from memory.mirror.names import UNKNOWN
 from memory.mirror.records import DecisionRecord, EntryRecord, MemoryRecord, Origin, Record, SessionRecord
 from memory.mirror.wording import cut_title, one_line
-from memory.values import MAX_FOCUS, MAX_ISSUE, MAX_ISSUES, clean_name, clean_slug
+from memory.values import (
+    MAX_FOCUS,
+    MAX_ISSUE,
+    MAX_ISSUES,
+    clean_name,
+    clean_slug,
+    clean_title,
+    text_problem,
+)
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def take_found(found: FoundRecord, into: Collector) -> None:
@@ -57,11 +69,11 @@ def _memory(found: FoundRecord, into: Collector) -> Record:
 
 def _session(found: FoundRecord, into: Collector) -> Record:
     issues = found.record.data.get("active_issues")
-    given = [one_line(item) for item in issues if isinstance(item, str)] if isinstance(issues, list) else []
+    given = [_sound(item) for item in issues if isinstance(item, str)] if isinstance(issues, list) else []
     return SessionRecord(
         **_common(found, into),
-        focus_area=one_line(_text(found, "focus_area"))[:MAX_FOCUS],
-        active_issues=tuple(issue[:MAX_ISSUE] for issue in given[:MAX_ISSUES]),
+        focus_area=_fitting(_text(found, "focus_area"), MAX_FOCUS),
+        active_issues=tuple(_fitting(issue, MAX_ISSUE) for issue in given[:MAX_ISSUES]),
         session_id=_text(found, "session_id"),
     )
 
@@ -76,7 +88,6 @@ _MAKERS: dict[str, Callable[[FoundRecord, Collector], Record]] = {
 
 def _common(found: FoundRecord, into: Collector) -> dict[str, Any]:
     record = found.record
-    stamp = find_stamp(_text(found, "created"))
     tags = record.data.get("tags")
     origin = Origin(record.kind, record.id, _text(found, "project"), _number(found, "revision"), found.edited)
     return {
@@ -84,9 +95,9 @@ def _common(found: FoundRecord, into: Collector) -> dict[str, Any]:
         "line": found.start + 1,
         "source": into.place.source,
         "agent": _agent(found),
-        "title": cut_title(one_line(_text(found, "title"))),
+        "title": _title(_text(found, "title")),
         "content": record.text,
-        "created": stamp.at if stamp else None,
+        "created": _created(_text(found, "created")),
         "place": into.place_for(record.kind, f"exported {record.id}"),
         "tags": into.tags(found.start + 1, [str(tag) for tag in tags]) if isinstance(tags, list) else (),
         "origin": origin,
@@ -108,7 +119,34 @@ def _agent(found: FoundRecord) -> str:
 
 def _text(found: FoundRecord, key: str) -> str:
     value = found.record.data.get(key)
-    return value if isinstance(value, str) else ""
+    return _sound(value) if isinstance(value, str) else ""
+
+
+def _sound(value: str) -> str:
+    """JSON can spell half a character, which nothing can store."""
+    return _SURROGATE.sub("\ufffd", value)
+
+
+def _title(given: str) -> str:
+    """The title as the row had it; a forged one that no row could have is made to fit."""
+    try:
+        return clean_title(given)
+    except ValueError:
+        return cut_title(one_line(given))
+
+
+def _fitting(given: str, limit: int) -> str:
+    return given if text_problem(given, limit) is None else one_line(given)[:limit]
+
+
+def _created(given: str) -> datetime | None:
+    """The time to the microsecond, as we write it; any other date as everywhere."""
+    try:
+        exact = datetime.fromisoformat(given)
+        return exact.astimezone(UTC) if exact.tzinfo else exact.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        stamp = find_stamp(given)
+        return stamp.at if stamp else None
 
 
 def _number(found: FoundRecord, key: str) -> int | None:

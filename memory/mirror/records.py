@@ -46,15 +46,15 @@ class Record:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over kind, agent identity, title and text. Stable from one import to the next."""
-        return _sha([self.kind, agent_key(self.agent), self.title, *self._texts()])
+        """SHA-256 over kind, agent identity, title and text. Stable from one import to the next, and the same for our own export."""
+        return _sha([self.kind, agent_key(self.agent), *self._texts()])
 
     @property
     def at(self) -> str:
         return f"{self.path}#L{self.line}"
 
     def _texts(self) -> list[str]:
-        return [self.content]
+        return [self.title, self.content]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,8 @@ class Proposal(Record):
     type: str = ""
 
     def _texts(self) -> list[str]:
-        return [self.content, self.rationale] if self.rationale_apart else [self.content]
+        apart = [self.rationale] if self.rationale_apart and self.rationale else []
+        return [self.title, self.content, *apart]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,10 @@ class MemoryRecord(Record):
     section: str = ""
     bullets: int = 0
     nested: int = 0
+
+    def _texts(self) -> list[str]:
+        # The text has its headings, and no row has a title.
+        return [self.content]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,22 +148,30 @@ def _skip_lines(text: str, into: Collector) -> None:
 
 def _settle(files: list[Collector], sources: frozenset[str]) -> None:
     """Leaves out what was not chosen, then repeats; flags what differs from an earlier record in letter case only."""
-    first: dict[str, Record] = {}
+    first: dict[str, list[Record]] = {}
     like: dict[tuple[str, str], Record] = {}
     for file in files:
         records, file.records = file.records, []
         chosen = file.place.source in sources
         for record in records:
+            alike = first.setdefault(record.digest, [])
             if not chosen:
                 _skip(file, record, "source_not_selected")
-            elif (same := first.get(record.digest)) is not None:
+            elif same := next((other for other in alike if not _two_rows(other, record)), None):
                 _skip(file, record, "duplicate", same.at)
             else:
-                first[record.digest] = record
+                alike.append(record)
                 near = like.setdefault((record.kind, _likeness(record)), record)
                 file.records.append(record if near is record else replace(record, near=near.at))
         if not chosen:
             file.skipped = [replace(item, reason="source_not_selected") for item in file.skipped]
+
+
+def _two_rows(one: Record, other: Record) -> bool:
+    """Our own export says that two equal texts are two rows: both come back."""
+    if one.origin is None or other.origin is None or None in (one.origin.id, other.origin.id):
+        return False
+    return (one.origin.project, one.origin.id) != (other.origin.project, other.origin.id)
 
 
 def _skip(file: Collector, record: Record, reason: str, detail: str = "") -> None:

@@ -122,15 +122,16 @@ def read_folder(path: str | Path) -> SourceTree:
     if folder.name in ROOTS:
         return _tree(folder.name, _walk(folder, folder.name), ())
     present = [name for name in ROOTS if (folder / name).is_dir() or (folder / name).is_symlink()]
-    if not present:
+    context = folder / CONTEXT_ROOT
+    has_context = context.is_dir() and not context.is_symlink()
+    if not present and not (has_context and (context / "context").is_dir()):
         return _bare_folder(folder)
     _refuse_linked(folder, present)
-    files = _walk(folder / present[0], present[0])
-    context = folder / CONTEXT_ROOT
-    if context.is_dir() and not context.is_symlink():
+    files = _walk(folder / present[0], present[0]) if present else []
+    if has_context:
         files += _walk(context, CONTEXT_ROOT)
     beside = [entry for name in present[1:] for entry in _walk(folder / name, name)]
-    return _tree(present[0], files, beside)
+    return _tree(present[0] if present else ROOTS[0], files, beside)
 
 
 def _bare_folder(folder: Path) -> SourceTree:
@@ -354,17 +355,19 @@ def _inflate(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: _Budget) -
 def _rooted(files: list[SourceFile]) -> SourceTree:
     """Finds the root among the names: at the top, inside one wrapping folder, or the content of a root itself."""
     tops = {file.path.split("/", 1)[0] for file in files}
-    if not tops & set(ROOTS) and len(tops) == 1:
+    if not tops & {*ROOTS, CONTEXT_ROOT} and len(tops) == 1:
         files = _unwrapped(files, tops.pop())
         tops = {file.path.split("/", 1)[0] for file in files}
     present = [name for name in ROOTS if name in tops]
-    if not present:
+    if not present and CONTEXT_ROOT not in tops:
         if not _looks_like_root(tops):
             raise NotASquadTree("No .squad or .ai-team folder in the zip.")
         return _tree(ROOTS[0], [_renamed(file, f"{ROOTS[0]}/{file.path}") for file in files], ())
-    chosen = [file for file in files if file.path.split("/", 1)[0] in (present[0], CONTEXT_ROOT)]
+    # An export of ours may hold nothing but its part beside the root.
+    root = present[0] if present else ROOTS[0]
+    chosen = [file for file in files if file.path.split("/", 1)[0] in (root, CONTEXT_ROOT)]
     beside = [file for file in files if file.path.split("/", 1)[0] in present[1:]]
-    return _tree(present[0], chosen, beside)
+    return _tree(root, chosen, beside)
 
 
 def _unwrapped(files: list[SourceFile], top: str) -> list[SourceFile]:

@@ -144,6 +144,7 @@ def test_a_changed_text_comes_as_a_new_legacy_row_that_points_at_the_old_one(tea
     )
 
     (taken,) = report.taken_items
+    assert taken.id is not None
     new = Decision.objects.get(pk=taken.id)
     assert (new.trust_state, "Types help" in new.content) == ("legacy", True)
     assert ImportedRecord.objects.get(decision=new).replaces == ImportedRecord.objects.get(decision=old)
