@@ -19,13 +19,14 @@ from governance.credentials import issue_run_credential
 from governance.demo.stage import Stage, Step
 from governance.policies import Action
 from governance.reviews import Corrections
+from governance.scribe import Exported, Exporter
 from memory import recording, sessions
 from memory.actors import Human
 from memory.compiler import Limits
 from memory.ledger import change
 from memory.mirror.importing import import_tree
 from memory.mirror.tree import read_folder
-from memory.models import AgentMemory, Decision, DecisionInboxEntry
+from memory.models import AgentMemory, Decision, DecisionInboxEntry, Project
 from memory.receipts import build_for_run
 from memory.runs import register_run
 from memory.sessions import SessionFields
@@ -133,17 +134,24 @@ class TellRun(Step):
         build_for_run(stage.run(self.run), self.limits or Limits(), now)
 
 
+def full_disk(project: Project) -> Exported:
+    """An exporter for the run whose mirror could not be written."""
+    raise OSError(f"No space left for the files of {project.slug}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class EndRun(Step):
     run: str
     status: str = "completed"
     summary: str = ""
     end_session: bool = False
+    exporter: Exporter = scribe.no_workspace
 
     def play(self, stage: Stage, now: datetime) -> None:
         scribe.complete_run(
             project_id=stage.project_id, actor=stage.actor(self.by), run_id=stage.runs[self.run],
-            status=self.status, summary=self.summary, end_session=self.end_session, now=now,
+            status=self.status, summary=self.summary, end_session=self.end_session,
+            exporter=self.exporter, now=now,
         )  # fmt: skip
         for entry in DecisionInboxEntry.objects.filter(source_run_id=stage.runs[self.run]):
             if row := entry.decision or entry.memory:

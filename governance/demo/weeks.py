@@ -20,6 +20,7 @@ from governance.demo.steps import (
     StartSession,
     Supersede,
     TellRun,
+    full_disk,
 )
 from governance.reviews import Corrections
 from memory.compiler import Limits
@@ -256,7 +257,7 @@ RECENT: tuple[Step, ...] = (
         title="One page per task, one picture per page",
         content="Each help page answers one question of a harbour master and fits on one sheet. The title is the question.",
     ),
-    EndRun(ago="1d 4h", by="dispatch", run="kai-138", summary="Help pages for arrival, shift and departure."),
+    EndRun(ago="1d 4h", by="dispatch", run="kai-138", summary="Help pages for arrival, shift and departure.", exporter=full_disk),
     NoteSession(
         ago="20h", by="ines", issues=("KAI-40 deposit rules", "KAI-44 refund to the card that paid", "KAI-47 late refunds by transfer"),
     ),

@@ -117,6 +117,13 @@ def test_runs_sessions_and_receipts_show_every_outcome(project: Project) -> None
         "nothing was eligible"
     )
     assert ScribeReport.objects.filter(run__project=project).count() == runs.exclude(status="running").count()
+    failed = [
+        (report.run.external_id, step["name"])
+        for report in ScribeReport.objects.select_related("run")
+        for step in report.steps
+        if step["state"] in ("failed", "pending")
+    ]
+    assert failed == [("kai-138", "export")]
 
 
 def test_contexts_show_a_full_budget_and_every_reason(project: Project) -> None:
