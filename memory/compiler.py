@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -39,14 +40,14 @@ class Policy:
 
     @classmethod
     def of(cls, project: Project, limits: Limits) -> Policy:
-        """The project's policy; a request may only narrow its limits."""
+        """The project's policy; a request may only narrow it."""
         return cls(
             min(project.max_items, limits.max_items if limits.max_items is not None else project.max_items),
             min(
                 project.max_tokens, limits.max_tokens if limits.max_tokens is not None else project.max_tokens
             ),
             Overflow(project.on_overflow),
-            TrustPolicy(project.trust),
+            TrustPolicy.STRICT if limits.strict else TrustPolicy(project.trust),
         )
 
     @property
@@ -57,10 +58,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request asks for instead of the policy's limits; None leaves the policy's."""
+    """What a request asks for instead of the policy's limits; None leaves the policy's. `strict` asks for approved rows only."""
 
     max_items: int | None = None
     max_tokens: int | None = None
+    strict: bool = False
 
 
 class Included(NamedTuple):
@@ -117,6 +119,7 @@ class _Filling:
     """The block while it is being filled: records as text, and the length the whole block has with them."""
 
     policy: Policy
+    agent_id: int | None
     decisions: list[str] = field(default_factory=list)
     memory: list[str] = field(default_factory=list)
     session: str | None = None
@@ -124,34 +127,57 @@ class _Filling:
     omitted: list[Omitted] = field(default_factory=list)
     length: int = len(envelope.block([], [], None))
 
-    def put(self, row: Candidate, record: str) -> None:
-        """Take a row in, whatever the budget says."""
-        records = self.decisions if row.layer == Layer.DECISIONS else self.memory
-        self.length += self.cost(row, record)
-        if row.layer == Layer.SESSION:
-            self.session = record
+    def put_all(self, layer: Layer, rows: Sequence[Candidate]) -> None:
+        """Take rows in, whatever the budget says."""
+        records = self.decisions if layer == Layer.DECISIONS else self.memory
+        for row, record in zip(rows, _records(layer, rows, self.agent_id), strict=True):
+            self._put(layer, row, record, records)
+
+    def put_what_fits(self, rows: Sequence[Candidate]) -> None:
+        """Take learnings in, each whole or not at all, in the order given.
+
+        They are encoded as many at once as could still be taken, and not at all when their bare text is already too long.
+        """
+        start = 0
+        while (places := self.policy.max_items - len(self.memory)) > 0 and start < len(rows):
+            batch = rows[start : start + places]
+            start += places
+            small = [row for row in batch if self.length + len(row.content) <= self.policy.budget]
+            records = dict(zip(small, _records(Layer.LEARNINGS, small, self.agent_id), strict=True))
+            for row in batch:
+                self._put_if_it_fits(row, records.get(row))
+        self.leave_out(rows[start:], OmitReason.ITEM_LIMIT)
+
+    def _put_if_it_fits(self, row: Candidate, record: str | None) -> None:
+        if record is None or self.length + _cost(record, self.memory) > self.policy.budget:
+            self.leave_out([row], OmitReason.TOKEN_BUDGET)
         else:
-            records.append(record)
-        self.included.append(Included(row.kind, row.id, row.revision, Layer(row.layer), len(record)))
+            self._put(Layer.LEARNINGS, row, record, self.memory)
 
-    def cost(self, row: Candidate, record: str) -> int:
-        """Characters the block grows by."""
-        if row.layer == Layer.SESSION:
-            return len(record) - len("null")
-        records = self.decisions if row.layer == Layer.DECISIONS else self.memory
-        return len(record) + (1 if records else 0)
+    def put_session(self, row: Candidate) -> None:
+        """Take the session in, whole or not at all."""
+        record = _session_record(row)
+        cost = len(record) - len("null")
+        if self.length + cost > self.policy.budget:
+            return self.leave_out([row], OmitReason.TOKEN_BUDGET)
+        self.session = record
+        return self._note(Layer.SESSION, row, record, cost)
 
-    def put_if_it_fits(self, row: Candidate, agent_id: int | None) -> None:
-        """Take a row in whole or leave it out whole."""
-        if row.layer == Layer.LEARNINGS and len(self.memory) >= self.policy.max_items:
-            return self.leave_out(row, OmitReason.ITEM_LIMIT)
-        record = _record(row, agent_id)
-        if self.length + self.cost(row, record) > self.policy.budget:
-            return self.leave_out(row, OmitReason.TOKEN_BUDGET)
-        return self.put(row, record)
+    def leave_out(self, rows: Iterable[Candidate], reason: OmitReason) -> None:
+        self.omitted += [Omitted(row.kind, row.id, reason) for row in rows]
 
-    def leave_out(self, row: Candidate, reason: OmitReason) -> None:
-        self.omitted.append(Omitted(row.kind, row.id, reason))
+    def _put(self, layer: Layer, row: Candidate, record: str, records: list[str]) -> None:
+        self._note(layer, row, record, _cost(record, records))
+        records.append(record)
+
+    def _note(self, layer: Layer, row: Candidate, record: str, cost: int) -> None:
+        self.length += cost
+        self.included.append(Included(row.kind, row.id, row.revision, layer, len(record)))
+
+
+def _cost(record: str, records: list[str]) -> int:
+    """Characters the block grows by: the record, and a comma behind the one before it."""
+    return len(record) + (1 if records else 0)
 
 
 def compile_context(project: Project, agent_name: str, limits: Limits = Limits()) -> CompiledContext:
@@ -219,11 +245,10 @@ def _assemble(
     """The result, or None when the rows are of another epoch than the project's row."""
     if [row.id for row in rows if row.kind == "epoch"] != [project.epoch]:
         return None
-    filling = _fill(policy, agent_id, [row for row in rows if not row.reason and row.kind != "epoch"])
-    left_out = _newest_first(row for row in rows if row.reason)
-    named = [row for kind in ("decision", "memory") for row in _of_kind(left_out, kind)[:OMITTED_LIMIT]]
-    for row in named:
-        filling.leave_out(row, OmitReason(row.reason))
+    filling = _fill(_Filling(policy, agent_id), [row for row in rows if row.layer])
+    left_out = [row for row in rows if row.reason]
+    named = [row for kind in ("decision", "memory") for row in _newest_of(kind, left_out)]
+    filling.omitted += [Omitted(row.kind, row.id, _REASONS[row.reason]) for row in named]
     text = envelope.block(filling.decisions, filling.memory, filling.session) if filling.included else None
     return CompiledContext(
         agent_name=name, epoch=project.epoch, policy=policy, text=text,
@@ -233,22 +258,30 @@ def _assemble(
     )  # fmt: skip
 
 
-def _of_kind(rows: Iterable[Candidate], kind: str) -> list[Candidate]:
-    return [row for row in rows if row.kind == kind]
+_REASONS: dict[str | None, OmitReason] = {reason.value: reason for reason in OmitReason}
 
 
-def _fill(policy: Policy, agent_id: int | None, rows: Sequence[Candidate]) -> _Filling:
+def _newest_of(kind: str, rows: Iterable[Candidate]) -> list[Candidate]:
+    return _newest_first(row for row in rows if row.kind == kind)[:OMITTED_LIMIT]
+
+
+def _fill(filling: _Filling, rows: Sequence[Candidate]) -> _Filling:
     """Layers 1 and 2 whole, layer 3 newest first into what is left, layer 4 last, whole or not at all."""
-    filling = _Filling(policy)
-    for layer in (Layer.DECISIONS, Layer.CORE):
-        for row in _oldest_first(row for row in rows if row.layer == layer):
-            filling.put(row, _record(row, agent_id))
+    layers: dict[int, list[Candidate]] = {layer: [] for layer in Layer}
+    for row in rows:
+        layers[row.layer].append(row)
+    filling.put_all(Layer.DECISIONS, _oldest_first(layers[Layer.DECISIONS]))
+    filling.put_all(Layer.CORE, _oldest_first(layers[Layer.CORE]))
+    policy = filling.policy
     if filling.length > policy.budget and policy.on_overflow == Overflow.FAIL and filling.included:
         raise OverBudget(budget=policy.budget, required=filling.length)
-    for layer in (Layer.LEARNINGS, Layer.SESSION):
-        for row in _newest_first(row for row in rows if row.layer == layer):
-            filling.put_if_it_fits(row, agent_id)
+    filling.put_what_fits(_newest_first(layers[Layer.LEARNINGS]))
+    for row in layers[Layer.SESSION]:
+        filling.put_session(row)
     return filling
+
+
+_age = attrgetter("created_at", "id")
 
 
 def _oldest_first(rows: Iterable[Candidate]) -> list[Candidate]:
@@ -259,32 +292,30 @@ def _newest_first(rows: Iterable[Candidate]) -> list[Candidate]:
     return sorted(rows, key=_age, reverse=True)
 
 
-def _age(row: Candidate) -> tuple[str, int]:
-    return row.created_at, row.id
-
-
-def _record(row: Candidate, agent_id: int | None) -> str:
-    if row.kind == "decision":
-        return envelope.decision_record(
-            title=row.title,
-            type=row.type,
-            agent_name=row.agent_name,
-            content=row.content,
-            rationale=row.rationale,
+def _records(layer: Layer, rows: Sequence[Candidate], agent_id: int | None) -> list[str]:
+    """The records of layer 1, 2 or 3, in the order of their rows."""
+    if layer == Layer.DECISIONS:
+        return envelope.decision_records(
+            (row.title, row.type, row.agent_name, row.content, row.rationale) for row in rows
         )
-    if row.kind == "session":
-        issues = json.loads(row.active_issues)
-        return envelope.session_record(focus_area=row.title, active_issues=issues, summary=row.content)
-    return envelope.memory_record(
-        label=_label(row, agent_id), type=row.type, agent_name=row.agent_name, importance=row.importance,
-        content=row.content, trust_state=row.trust_state,
-    )  # fmt: skip
+    label = _core_label if layer == Layer.CORE else _learning_label
+    return envelope.memory_records(
+        (label(row, agent_id), row.type, row.agent_name, row.importance, row.content, row.trust_state)
+        for row in rows
+    )
 
 
-def _label(row: Candidate, agent_id: int | None) -> str:
-    if row.layer == Layer.CORE:
-        return "core"
+def _core_label(row: Candidate, agent_id: int | None) -> str:
+    return "core"
+
+
+def _learning_label(row: Candidate, agent_id: int | None) -> str:
     return row.type if row.agent_id == agent_id else f"{row.type} from {row.agent_name}"
+
+
+def _session_record(row: Candidate) -> str:
+    issues = json.loads(row.active_issues)
+    return envelope.session_record(focus_area=row.title, active_issues=issues, summary=row.content)
 
 
 def etag(project: Project, *parts: str | int | None) -> str:

@@ -58,6 +58,10 @@ class Access:
         return Action.MANAGE in self.actions
 
     @property
+    def may_run_runs(self) -> bool:
+        return Action.RUN_RUNS in self.actions
+
+    @property
     def may_export(self) -> bool:
         return Action.EXPORT in self.actions
 
