@@ -24,7 +24,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "username", metavar="USER", help="an existing user; issue_token --create makes one"
         )
-        parser.add_argument("role", metavar="ROLE", choices=[role.value for role in Role], help=f"one of: {', '.join(Role)}")
+        parser.add_argument(
+            "role", metavar="ROLE", choices=[role.value for role in Role], help=f"one of: {', '.join(Role)}"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with readable_refusals():
