@@ -58,6 +58,10 @@ def bars(parts: Sequence[tuple[str, int]], limit: int) -> Bars:
     scale = WIDTH / max(total, limit, 1)
     drawn, at = [], 0
     for name, value in parts:
-        drawn.append(Bar(name, value, round(at * scale, 1), round(value * scale, 1), round(value * 100 / max(limit, 1))))
+        drawn.append(
+            Bar(
+                name, value, round(at * scale, 1), round(value * scale, 1), round(value * 100 / max(limit, 1))
+            )
+        )
         at += value
     return Bars(tuple(drawn), total, limit, round(limit * scale, 1))

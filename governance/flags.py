@@ -164,10 +164,8 @@ def _between_emoji(text: str, index: int) -> bool:
 
 def _is_symbol(character: str) -> bool:
     return (
-        (character > "\x7f"
-        and unicodedata.category(character) in ("So", "Sk", "Sm", "Po"))
-        or character in "#*0123456789"
-    )
+        character > "\x7f" and unicodedata.category(character) in ("So", "Sk", "Sm", "Po")
+    ) or character in "#*0123456789"
 
 
 def _names(characters: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -106,3 +107,19 @@ def source_badge(row: Any) -> SafeString:
 def tag_badges(tags: list[str]) -> SafeString:
     """The tags of a row."""
     return format_html_join(" ", '<span class="badge badge--tag">{}</span>', ((tag,) for tag in tags))
+
+
+@register.simple_tag
+def options(words: Iterable[str], chosen: str = "") -> SafeString:
+    """The options of a select over a closed list; a form per row of a long list would cost more than the row."""
+    return format_html_join(
+        "",
+        '<option value="{}"{}>{}</option>',
+        ((word, SafeString(" selected") if word == chosen else "", word.replace("_", " ")) for word in words),
+    )
+
+
+@register.filter
+def joined(tags: list[str]) -> str:
+    """Tags in one line, as they are typed."""
+    return ", ".join(tags)

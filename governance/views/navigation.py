@@ -27,7 +27,17 @@ class Group:
     sections: tuple[Section, ...]
 
 
-GROUPS: tuple[Group, ...] = (Group("Decide", (Section("project", "Overview"),)),)
+GROUPS = (
+    Group(
+        "Decide",
+        (
+            Section("inbox", "Inbox", counter="inbox"),
+            Section("legacy", "Legacy", counter="legacy"),
+            Section("memory", "Memory", counter="cross_team"),
+            Section("decisions", "Decisions"),
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

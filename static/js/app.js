@@ -172,11 +172,16 @@
     }
   });
 
+  function ready(root) {
+    all("[data-needs-script]", root).forEach((element) => { element.hidden = false; });
+    count();
+  }
+
+  document.addEventListener("htmx:load", (event) => ready(event.detail.elt));
   document.addEventListener("DOMContentLoaded", () => {
-    all("[data-needs-script]").forEach((element) => { element.hidden = false; });
+    ready(document);
     all("[data-keys-switch]").forEach((box) => { box.checked = keysOn(); });
     // A page answered to a form that was not taken: the browser honours only the first autofocus, and not always.
     one(".main [autofocus]")?.focus();
-    count();
   });
 })();
