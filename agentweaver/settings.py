@@ -100,7 +100,11 @@ def database() -> dict[str, Any]:
             timeout=env.float("SQLITE_TIMEOUT", default=30.0),
             init_command="PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;",
         )
-    elif pool_size := env.int("DATABASE_POOL_SIZE", default=0):
+        return config
+    # A writer who waits longer gets an error that says so (503), as on SQLite.
+    patience = env.float("DATABASE_LOCK_TIMEOUT", default=30.0)
+    options["options"] = f"{options.get('options', '')} -c lock_timeout={patience * 1000:.0f}".strip()
+    if pool_size := env.int("DATABASE_POOL_SIZE", default=0):
         options["pool"] = {"min_size": 1, "max_size": pool_size}
     else:
         config["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=60)
@@ -251,7 +255,11 @@ SPECTACULAR_SETTINGS = {
         "EntryStatus": "memory.enums.EntryStatus",
         "RunStatus": "memory.enums.RunStatus",
         "RunRole": "memory.enums.RunRole",
-        "MemberRole": ["owner", "contributor", "viewer", "orchestrator"],
+        "MemberRole": "governance.policies.Role",
+        "EndedStatus": ["completed", "failed", "cancelled"],
+        "StepName": "governance.scribe.Step",
+        "StepState": "governance.scribe.State",
+        "RowKind": ["decision", "memory", "session"],
         "OmitReason": "memory.enums.OmitReason",
     },
 }

@@ -27,7 +27,7 @@ def migrated(django_db_setup: None, django_db_blocker, tmp_path_factory) -> Path
 
 
 @pytest.fixture(scope="module")
-def crowd(request: pytest.FixtureRequest, tmp_path_factory) -> Iterator[Arena]:
+def crowd(request: pytest.FixtureRequest, django_db_setup: None, tmp_path_factory) -> Iterator[Arena]:
     """Processes that keep for a whole module, with a database file of their own on SQLite."""
     arena = Arena(file_url(request, tmp_path_factory.mktemp("crowd")) if SQLITE else database_url())
     yield arena

@@ -6,17 +6,22 @@ lets that pass.
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from uuid import UUID
 
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection, connections
 from django.utils import timezone
 
 from governance import reviews
-from governance.credentials import issue_run_credential
+from governance.credentials import issue_personal_token, issue_run_credential
 from governance.credentials import verify as verify_token
 from governance.models import ScribeReport, User
 from governance.policies import Role, grant, put_grant, roles_of
@@ -25,6 +30,7 @@ from governance.reviews import Corrections
 from governance.scribe import complete_run
 from memory.actors import Actor, Human
 from memory.errors import Conflict, CredentialRefused, DomainError
+from memory.history import revisions
 from memory.ledger import KINDS, change, state_of
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project, Run, SessionContext
 from memory.models.project import NO_HASH
@@ -75,6 +81,7 @@ def common(project: str, who: str) -> dict[str, Any]:
 @move
 def found(owners: int = 2, slug: str = "arena") -> str:
     """A project with owners `owner-0` … and an orchestrator."""
+    ContentType.objects.clear_cache()  # the tables may have been emptied since this process last looked
     names = [f"owner-{number}" for number in range(owners)]
     for name in (*names, "orchestrator"):
         if not User.objects.filter(username=name).exists():
@@ -103,14 +110,15 @@ def ledger(project: str) -> dict[str, Any]:
 def rows(project: str, kind: str) -> list[dict[str, Any]]:
     model: Any = {name: model for model, name in KINDS.items()}[kind]
     return [
-        {"id": str(row.pk), **state_of(row)} for row in model.objects.filter(project=project).order_by("pk")
+        {"id": str(row.pk), **state_of(row)}
+        for row in model.objects.filter(project=UUID(project)).order_by("pk")
     ]
 
 
 @move
 def actions(project: str) -> dict[str, int]:
     """How often each action stands in the ledger."""
-    return dict(Counter(LedgerEvent.objects.filter(project=project).values_list("action", flat=True)))
+    return dict(Counter(LedgerEvent.objects.filter(project=UUID(project)).values_list("action", flat=True)))
 
 
 @move
@@ -127,6 +135,12 @@ def works(token: str) -> bool:
     return True
 
 
+@move
+def token(who: str) -> str:
+    """A personal token."""
+    return issue_personal_token(User.objects.get(username=who), now=timezone.now()).token
+
+
 # What races
 
 
@@ -141,15 +155,11 @@ def submit(
 
 
 @move
-def merge(project: str, who: str, entry: int, type: str | None = None) -> dict[str, Any]:
+def merge(project: str, who: str, entry: int, becomes: str | None = None) -> dict[str, Any]:
     row = reviews.merge_entry(
-        **common(project, who), entry_id=entry, revision=1, corrections=Corrections(type=type)
+        **common(project, who), entry_id=entry, revision=1, corrections=Corrections(type=becomes)
     )
-    return {"kind": KINDS[type_of(row)], "id": row.pk}
-
-
-def type_of(row: Any) -> Any:
-    return type(row)
+    return {"kind": KINDS[type(row)], "id": row.pk}
 
 
 @move
@@ -210,7 +220,7 @@ def complete(project: str, who: str, run: str, status: str = "completed") -> dic
 
 @move
 def report(run: str) -> dict[str, Any]:
-    return ScribeReport.objects.select_related("run").get(run=run).as_json()
+    return ScribeReport.objects.select_related("run").get(run=UUID(run)).as_json()
 
 
 @move
@@ -218,15 +228,44 @@ def demote(project: str, who: str, username: str) -> str:
     return grant(**common(project, who), username=username, role="viewer").role
 
 
+# A process that dies at a chosen place
+
+
+@move
+def killed_after(statements: int, then: str, arguments: dict[str, Any]) -> bool:
+    """Make a move in a process that kills itself after so many SQL statements; whether it got that far."""
+    connections.close_all()
+    child = os.fork()
+    if child == 0:
+        os._exit(_doomed(statements, then, arguments))
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+        raise RuntimeError(f"{then} was refused or failed")
+    return os.WIFSIGNALED(status)
+
+
+def _doomed(statements: int, then: str, arguments: dict[str, Any]) -> int:
+    seen = count(1)
+
+    def die(execute: Any, *given: Any) -> Any:
+        result = execute(*given)
+        if next(seen) == statements:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    with connection.execute_wrapper(die):
+        return 0 if "ok" in play(then, arguments, lambda done: None) else 1
+
+
 # Many writes of every kind, each acknowledged as soon as it is durable
 
 
 @move
-def hammer(project: str, who: str, count: int, seed: int, ack: Ack) -> dict[str, int]:
-    """`count` random writes and decisions. Losing a race is counted, not an error."""
+def hammer(project: str, who: str, writes: int, seed: int, ack: Ack) -> dict[str, int]:
+    """`writes` random writes and decisions. Losing a race is counted, not an error."""
     chance = random.Random(seed)
     lost: Counter[str] = Counter()
-    for number in range(count):
+    for number in range(writes):
         write = chance.choices(WRITES, weights=[3, 3, 3, 2, 2, 1])[0]
         try:
             done = write(project, who, f"{who}-{seed}-{number}", chance)
@@ -256,7 +295,7 @@ def _submit(project: str, who: str, name: str, chance: random.Random) -> list[An
 
 def _decide(project: str, who: str, name: str, chance: random.Random) -> list[Any]:
     pending = list(
-        DecisionInboxEntry.objects.pending().filter(project=project).values_list("pk", flat=True)[:30]
+        DecisionInboxEntry.objects.pending().filter(project=UUID(project)).values_list("pk", flat=True)[:30]
     )
     entry = chance.choice(pending)
     if chance.random() < 0.7:
@@ -267,14 +306,14 @@ def _decide(project: str, who: str, name: str, chance: random.Random) -> list[An
 
 
 def _approve(project: str, who: str, name: str, chance: random.Random) -> list[Any]:
-    pending = AgentMemory.objects.filter(project=project, trust_state="pending").order_by("-pk")
+    pending = AgentMemory.objects.filter(project=UUID(project), trust_state="pending").order_by("-pk")
     memory, revision = chance.choice(list(pending.values_list("pk", "revision")[:30]))
     approve(project, who, memory, revision)
     return [memory, revision]
 
 
 def _edit(project: str, who: str, name: str, chance: random.Random) -> list[Any]:
-    known = AgentMemory.objects.filter(project=project).order_by("-pk")
+    known = AgentMemory.objects.filter(project=UUID(project)).order_by("-pk")
     memory, revision = chance.choice(list(known.values_list("pk", "revision")[:30]))
     edit(project, who, memory, name, revision)
     return [memory, revision + 1, name]
@@ -297,11 +336,9 @@ def missing(project: str, acks: list[list[Any]]) -> list[str]:
 
 
 def _told(project: str) -> set[tuple[Any, ...]]:
-    from memory.history import revisions
-
     here = Project.objects.get(pk=project)
     names = (
-        LedgerEvent.objects.filter(project=project)
+        LedgerEvent.objects.filter(project=UUID(project))
         .exclude(state="")
         .values_list("target", flat=True)
         .distinct()
@@ -337,19 +374,19 @@ def half_done(project: str) -> list[str]:
     problems = []
     if (here.ledger_number, here.ledger_hash == NO_HASH) == (0, False):
         problems.append("head")
-    merged = DecisionInboxEntry.objects.filter(project=project, status="merged")
+    merged = DecisionInboxEntry.objects.filter(project=UUID(project), status="merged")
     problems += [f"entry {e.pk}" for e in merged if e.memory_id is None and e.decision_id is None]
-    approved = AgentMemory.objects.filter(project=project, trust_state="approved")
+    approved = AgentMemory.objects.filter(project=UUID(project), trust_state="approved")
     events = set(
         LedgerEvent.objects.filter(
-            project=project, action__in=["memory.merge", "memory.approve"]
+            project=UUID(project), action__in=["memory.merge", "memory.approve"]
         ).values_list("target", flat=True)
     )
     problems += [f"memory {m}" for m in approved.values_list("pk", flat=True) if f"memory:{m}" not in events]
-    decided = Decision.objects.filter(project=project).count()
-    if decided != LedgerEvent.objects.filter(project=project, action="decision.merge").count():
+    decided = Decision.objects.filter(project=UUID(project)).count()
+    if decided != LedgerEvent.objects.filter(project=UUID(project), action="decision.merge").count():
         problems.append("decisions")
-    if SessionContext.objects.filter(project=project, ended_at__isnull=True).count() > 1:
+    if SessionContext.objects.filter(project=UUID(project), ended_at__isnull=True).count() > 1:
         problems.append("sessions")
     return problems
 
@@ -357,7 +394,8 @@ def half_done(project: str) -> list[str]:
 @move
 def verify_for(project: str, seconds: float) -> list[bool]:
     """Verify again and again beside the writers."""
-    until, found_valid = time.monotonic() + seconds, []
+    until = time.monotonic() + seconds
+    found_valid: list[bool] = []
     while time.monotonic() < until or not found_valid:
         found_valid.append(verify(Project.objects.get(pk=project)).valid)
     return found_valid
