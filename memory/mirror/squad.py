@@ -58,7 +58,7 @@ def read_tree(tree: SourceTree, sources: Collection[str] = DEFAULT_SOURCES) -> T
 
 
 def _places(tree: SourceTree, unread: list[Unread]) -> list[tuple[SourceFile, Place]]:
-    """The files to read, in the order of their sources, then of their paths."""
+    """The files to read, in the order of their sources, then of their paths; the ledger before the boundaries, which repeat it."""
     found: list[tuple[SourceFile, Place]] = []
     for file in tree.files:
         place = place_of_file(file.path, tree.root)
@@ -69,7 +69,9 @@ def _places(tree: SourceTree, unread: list[Unread]) -> list[tuple[SourceFile, Pl
             unread.append(place)
         else:
             found.append((file, place))
-    return sorted(found, key=lambda item: (SOURCES.index(item[1].source), item[0].path))
+    return sorted(
+        found, key=lambda item: (SOURCES.index(item[1].source), item[1].reader == "ours", item[0].path)
+    )
 
 
 def _names(places: Iterable[tuple[SourceFile, Place]]) -> Names:
