@@ -25,6 +25,7 @@ from memory.actors import Actor, Finalisation, Scribe
 from memory.enums import EntryType, RunRole, RunStatus, SourceKind
 from memory.errors import Conflict, DomainError, NotFound
 from memory.ledger import KINDS, Change, change
+from memory.mirror.export import export_to_workspace
 from memory.models import DecisionInboxEntry, Project, Run
 from memory.runs import finish_run
 from memory.sessions import append_outcome, end_session
@@ -79,8 +80,18 @@ class Exported:
     detail: str = ""
 
 
-Exporter = Callable[[Project], Exported]
+Exporter = Callable[[Project, datetime], Exported]
 """Writes the project's mirror. Called outside any transaction, perhaps twice at once: it must bring its own lock. May raise."""
+
+
+def to_workspace(project: Project, now: datetime) -> Exported:
+    """Write the mirror into the project's workspace folder; skipped where the installation has none. Raises ExportFailed."""
+    try:
+        return Exported(files=len(export_to_workspace(project_id=project.pk, now=now).files))
+    except Conflict as refused:
+        if refused.code != "no_workspace":
+            raise
+        return Exported(skipped=refused.code, detail=refused.detail)
 
 
 def no_workspace(project: Project) -> Exported:
@@ -96,13 +107,14 @@ def complete_run(
     status: str,
     summary: str = "",
     end_session: bool = False,
-    exporter: Exporter = no_workspace,
+    exporter: Exporter = to_workspace,
     now: datetime,
 ) -> ScribeReport:
     """End a run and carry out what follows; the report. Repeating it answers with the same report and retries what failed.
 
     Promotions follow only when a run without a parent has `completed`. `end_session` closes the open session after the outcome
-    line. Raises Invalid, NotFound, Refused, Conflict (with the run) when it already ended with another status.
+    line. `exporter` writes the mirror, by default into the project's workspace. Raises Invalid, NotFound, Refused, Conflict (with
+    the run) when it already ended with another status.
     """
     with change(project_id, actor, now) as opened:
         policies.require(actor, Action.RUN_RUNS, opened.project)
@@ -112,7 +124,7 @@ def complete_run(
 
 
 def retry_scribe(
-    *, project_id: UUID, actor: Actor, run_id: UUID, exporter: Exporter = no_workspace, now: datetime
+    *, project_id: UUID, actor: Actor, run_id: UUID, exporter: Exporter = to_workspace, now: datetime
 ) -> ScribeReport:
     """Carry out the steps of an ended run that failed or were cut off; the report.
 
@@ -341,7 +353,7 @@ def _why_waiting(run: Run, entry: DecisionInboxEntry) -> str:
 def _export(run: Run, exporter: Exporter, now: datetime, *, again: bool) -> ScribeReport:
     """Refresh the file mirror; the first success is kept. `again`: rows were written, so earlier files are out of date."""
     try:
-        exported = exporter(run.project)
+        exported = exporter(run.project, now)
         outcome = Outcome(
             State.SKIPPED if exported.skipped else State.DONE, exported.skipped, exported.detail
         )

@@ -134,7 +134,7 @@ class TellRun(Step):
         build_for_run(stage.run(self.run), self.limits or Limits(), now)
 
 
-def full_disk(project: Project) -> Exported:
+def full_disk(project: Project, now: datetime) -> Exported:
     """An exporter for the run whose mirror could not be written."""
     raise OSError(f"No space left for the files of {project.slug}.")
 

@@ -313,7 +313,7 @@ def test_an_export_that_fails_is_retried_alone(team: Team, caplog) -> None:
     assert states(report)["export"] == ("failed", "export_failed")
     assert (len(report["promoted"]), report["exported_files"]) == (1, None)
     events = LedgerEvent.objects.count()
-    again = complete(team, run, exporter=lambda project: Exported(files=7))
+    again = complete(team, run, exporter=lambda project, now: Exported(files=7))
     assert (states(again)["export"], again["exported_files"]) == (("done", ""), 7)
     assert complete(team, run, exporter=broken) == again
     assert LedgerEvent.objects.count() == events
@@ -325,7 +325,7 @@ def test_the_export_sees_what_was_promoted_and_runs_outside_the_transaction(team
     run = start_run(team)
     propose(team, run, "lesson")
 
-    def exporter(project):
+    def exporter(project, now):
         seen.append((connection.in_atomic_block, project.pk, AgentMemory.objects.count()))
         return Exported(files=1)
 
@@ -333,14 +333,39 @@ def test_the_export_sees_what_was_promoted_and_runs_outside_the_transaction(team
     assert seen == [(False, team.project.pk, 1)]
 
 
+def test_the_mirror_is_refreshed_in_the_workspace(team: Team, settings, tmp_path) -> None:
+    settings.AGENTWEAVER_WORKSPACE_ROOT = str(tmp_path)
+    run = start_run(team)
+    propose(team, run, "lesson")
+    report = complete(team, run)
+    assert states(report)["export"] == ("done", "")
+    written = [file for file in (tmp_path / "lighthouse").rglob("*") if file.suffix == ".md"]
+    assert report["exported_files"] == len(written) > 0
+    assert "Text of lesson." in " ".join(file.read_text() for file in written)
+
+
+def test_an_unwritable_workspace_fails_the_export_and_nothing_else(
+    team: Team, settings, tmp_path, caplog
+) -> None:
+    settings.AGENTWEAVER_WORKSPACE_ROOT = str(tmp_path / "not-there")
+    run = start_run(team)
+    propose(team, run, "lesson")
+    report = complete(team, run)
+    assert states(report)["export"][0] == "failed"
+    assert str(tmp_path) not in str(report)
+    assert (report["status"], len(report["promoted"])) == ("completed", 1)
+    (tmp_path / "not-there").mkdir()
+    assert states(complete(team, run))["export"] == ("done", "")
+
+
 def test_files_are_written_again_when_a_retry_promoted_something(team: Team, monkeypatch, caplog) -> None:
     run = start_run(team)
     propose(team, run, "lesson")
     with monkeypatch.context() as patched:
         patched.setattr(scribe, "promote", broken)
-        first = complete(team, run, exporter=lambda project: Exported(files=1))
+        first = complete(team, run, exporter=lambda project, now: Exported(files=1))
     assert first["exported_files"] == 1
-    assert complete(team, run, exporter=lambda project: Exported(files=2))["exported_files"] == 2
+    assert complete(team, run, exporter=lambda project, now: Exported(files=2))["exported_files"] == 2
 
 
 def test_a_process_killed_after_the_end_leaves_a_report_that_repeating_finishes(
