@@ -209,12 +209,16 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = env.int("MAX_BODY_BYTES", default=2_500_000)
 
 # API
 
+API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=6000)
+"""How much one person or run may ask of the API (SPEC 10); 0 means no limit."""
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["agentweaver.api.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["agentweaver.api.permissions.DenyByDefault"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["agentweaver.api.parsing.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_THROTTLE_CLASSES": ["agentweaver.api.throttling.PerCredential"],
     "EXCEPTION_HANDLER": "agentweaver.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,

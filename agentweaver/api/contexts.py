@@ -81,7 +81,7 @@ class IncludedRow(Row):
 
 
 class LayerRow(Row):
-    number = serializers.ChoiceField(choices=[layer.value for layer in Layer])
+    number = serializers.IntegerField(min_value=min(Layer), max_value=max(Layer))
     name = serializers.CharField()
     rows = IncludedRow(many=True)
 

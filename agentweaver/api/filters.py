@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -61,11 +62,19 @@ def _parameter(name: str, given: Any, default: str | None) -> OpenApiParameter:
 def filtered(filters: type[Filters], request: Request, rows: QuerySet[M]) -> QuerySet[M]:
     """`rows` narrowed by a request's parameters. Raises Invalid that names each wrong one."""
     given = {name: value for name, value in request.query_params.items() if name in filters.base_filters}
+    _refuse_empty(filters, given)
     bound = filters({**filters.defaults, **given}, queryset=rows)
     if not bound.is_valid():
         raise Invalid(fields.flat(bound.errors))
     narrowed: QuerySet[M] = bound.qs
     return narrowed
+
+
+def _refuse_empty(filters: type[Filters], given: Mapping[str, Any]) -> None:
+    """No word is not a word of a closed list; read as "no filter" it would show what the default hides."""
+    listed = [name for name, f in filters.base_filters.items() if f.extra.get("choices")]
+    if errors := {name: ["This may not be empty."] for name in listed if given.get(name) == ""}:
+        raise Invalid(errors)
 
 
 def _listed(listed: type[TextChoices], **more: Any) -> django_filters.ChoiceFilter:

@@ -14,7 +14,7 @@ from agentweaver.api.authentication import actor_of
 from agentweaver.api.fields import Body, read
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
-from agentweaver.api.rows import MemberRow
+from agentweaver.api.rows import MemberRow, words
 from governance import policies
 from governance.policies import Action, Member, Role
 from memory.errors import NotFound
@@ -27,7 +27,7 @@ _LONGEST_NAME = 150
 
 
 class RoleBody(Body):
-    role = serializers.ChoiceField(choices=[role.value for role in Role])
+    role = serializers.ChoiceField(choices=words(Role))
 
 
 def _shown(member: Member) -> dict[str, Any]:

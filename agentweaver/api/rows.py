@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from rest_framework import serializers
 
+from governance.policies import Role
 from memory.enums import (
     DecisionStatus,
     DecisionType,
@@ -25,6 +27,11 @@ from memory.models import AgentMemory, Decision, DecisionInboxEntry, Project, Ru
 
 class Row(serializers.Serializer[Any]):
     """A row as answered. Read only."""
+
+
+def words(listed: type[StrEnum]) -> list[tuple[str, str]]:
+    """The choices of a closed list that carries no labels."""
+    return [(word.value, word.name) for word in listed]
 
 
 class Stamp(serializers.CharField):
@@ -66,7 +73,7 @@ class MemberRow(Row):
 
     username = serializers.CharField(allow_null=True)
     group = serializers.CharField(allow_null=True)
-    role = serializers.ChoiceField(choices=["owner", "contributor", "viewer", "orchestrator"])
+    role = serializers.ChoiceField(choices=words(Role))
 
 
 class RunRow(Row):

@@ -16,7 +16,7 @@ from agentweaver.api.fields import Body, Flag, Identifier, Name, OneOf, Text, re
 from agentweaver.api.filters import RunFilters, filtered
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
-from agentweaver.api.rows import Row, RunRow
+from agentweaver.api.rows import Row, RunRow, words
 from governance import policies, scribe
 from governance.credentials import issue_run_credential
 from governance.policies import Action
@@ -45,7 +45,7 @@ class NewRun(Body):
 
 
 class Completion(Body):
-    status = serializers.ChoiceField(choices=[(word.value, word.label) for word in ENDED], required=False)
+    status = serializers.ChoiceField(choices=[word.value for word in ENDED], required=False)
     summary = Text(required=False)
     end_session = Flag(
         required=False, help_text="Close the open session too; otherwise it is only summarised."
@@ -60,8 +60,8 @@ class RegisteredRun(RunRow):
 
 
 class ScribeStep(Row):
-    name = serializers.ChoiceField(choices=[step.value for step in scribe.Step])
-    state = serializers.ChoiceField(choices=[state.value for state in scribe.State])
+    name = serializers.ChoiceField(choices=words(scribe.Step))
+    state = serializers.ChoiceField(choices=words(scribe.State))
     code = serializers.CharField()
     detail = serializers.CharField()
 

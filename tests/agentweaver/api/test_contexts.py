@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from agentweaver.api import contexts
 from governance import reviews
 from governance.projects import update_project
-from memory import receipts, recording
+from memory import compiler, receipts, recording
 from memory.actors import VerifiedRun
 from memory.models import Agent, AgentMemory, ContextReceipt, ContextSnapshot, Run
 from memory.sessions import SessionFields, start_session
@@ -362,7 +362,7 @@ def test_an_explanation_is_paged_and_its_statements_do_not_grow(team: Team, owne
 def test_a_change_during_the_compile_gives_no_etag_to_newer_rows(
     team: Team, owner: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = contexts.compile_context
+    real = compiler.compile_context
 
     def slow(*args: Any) -> Any:
         update_project(project_id=team.project.pk, actor=team.owner, name="Meanwhile", now=NOW)

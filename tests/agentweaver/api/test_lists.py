@@ -131,7 +131,7 @@ def test_an_empty_list_has_no_pages(owner: Caller) -> None:
     }  # fmt: skip
 
 
-def ids(response: Any) -> set[int]:
+def ids(response: Any) -> set[Any]:
     return {row["id"] for row in response.json()["items"]}
 
 
@@ -179,6 +179,13 @@ def test_inbox_entries_are_pending_ones_unless_asked_otherwise(team: Team, owner
         "type=learning": set(), "status=all&type=learning": {two}, "agent=ben": {three},
     }  # fmt: skip
     assert {query: ids(owner.get(f"decisions/inbox?{query}")) for query in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "path", ["runs?status=", "decisions?status=", "decisions/inbox?type=", "memory?importance="]
+)
+def test_an_empty_word_of_a_closed_list_is_refused(owner: Caller, path: str) -> None:
+    assert errors(owner.get(path)).keys() == {path.split("?")[1].rstrip("=")}
 
 
 def test_runs_are_found_by_status_and_agent(team: Team, orchestrator: Caller) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import time_machine
+from django.core.cache import cache
 from django.db import OperationalError
 from django.test import Client
 
 from agentweaver.api import projects
+from governance.models import User
 from memory.models import AgentMemory, LedgerEvent
 from tests.agentweaver.api.conftest import Caller, errors, problem
 from tests.conftest import Team
@@ -131,7 +135,7 @@ def test_the_browsers_session_counts_with_its_csrf_token_only(team: Team) -> Non
     client = Client(enforce_csrf_checks=True)
     client.force_login(_user("owner"), backend="django.contrib.auth.backends.ModelBackend")
     address = f"/api/projects/{team.project.slug}/{MEMORY}"
-    body = {"data": json.dumps(GOOD), "content_type": "application/json"}
+    body: dict[str, Any] = {"data": json.dumps(GOOD), "content_type": "application/json"}
     assert problem(client.post(address, **body)) == (403, "csrf_failed")
     client.get("/account/login")
     client.cookies["csrftoken"] = "a" * 32
@@ -141,8 +145,6 @@ def test_the_browsers_session_counts_with_its_csrf_token_only(team: Team) -> Non
 
 
 def _user(name: str) -> Any:
-    from governance.models import User
-
     return User.objects.get(username=name)
 
 
@@ -340,3 +342,17 @@ def test_an_expected_conflict_is_a_warning_without_a_trace(
 def test_a_host_we_do_not_know_is_a_problem_under_api(owner: Caller, settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["memory.example"]
     assert problem(owner.get("", Host="elsewhere.example")) == (400, "invalid")
+
+
+def test_a_credential_that_asks_too_much_waits_and_the_others_do_not(
+    owner: Caller, contributor: Caller, settings: Any
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 2
+    cache.clear()
+    with time_machine.travel(datetime(2030, 1, 1, 12, 0, 15, tzinfo=UTC), tick=False) as clock:
+        assert [owner.get().status_code for _ in range(3)] == [200, 200, 429]
+        refused = owner.get()
+        assert (problem(refused), refused["Retry-After"]) == ((429, "too_many_requests"), "46")
+        assert contributor.get().status_code == 200
+        clock.shift(46)
+        assert owner.get().status_code == 200
