@@ -2,7 +2,20 @@
 
 from django.urls import include, path
 
-from governance.views import decisions, home, inbox, legacy, memories
+from governance.views import (
+    audit,
+    contexts,
+    decisions,
+    home,
+    inbox,
+    legacy,
+    members,
+    memories,
+    policy,
+    runs,
+    sessions,
+    tokens,
+)
 
 app_name = "governance"
 
@@ -34,4 +47,30 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("projects/<str:project>", home.project, name="project"),
     path("projects/<str:project>/", include(of_a_project)),
+    path("projects/<str:project>/session", sessions.session, name="session"),
+    path("projects/<str:project>/session/start", sessions.start, name="session-start"),
+    path("projects/<str:project>/session/<int:session_pk>", sessions.row, name="session-row"),
+    path("projects/<str:project>/session/<int:session_pk>/edit", sessions.edit, name="session-edit"),
+    path("projects/<str:project>/session/<int:session_pk>/end", sessions.end, name="session-end"),
+    path("projects/<str:project>/context", contexts.context, name="context"),
+    path("projects/<str:project>/context/rows", contexts.explain, name="context-rows"),
+    path("projects/<str:project>/receipts/<int:receipt_id>", contexts.receipt, name="receipt"),
+    path("projects/<str:project>/runs", runs.runs, name="runs"),
+    path("projects/<str:project>/runs/<uuid:run_id>", runs.run, name="run"),
+    path("projects/<str:project>/runs/<uuid:run_id>/finish", runs.finish, name="run-finish"),
+    path("projects/<str:project>/runs/<uuid:run_id>/retry", runs.retry, name="run-retry"),
+    path("projects/<str:project>/runs/<uuid:run_id>/revoke", runs.revoke, name="run-revoke"),
+    path("projects/<str:project>/audit", audit.audit, name="audit"),
+    path("projects/<str:project>/audit/events/<int:number>", audit.event, name="audit-event"),
+    path("projects/<str:project>/audit/verify", audit.verification, name="audit-verify"),
+    path("projects/<str:project>/audit/checkpoint", audit.checkpoint_file, name="audit-checkpoint"),
+    path("projects/<str:project>/trail/<str:kind>/<str:row_id>", audit.trail, name="trail"),
+    path("projects/<str:project>/told/<str:kind>/<int:row_id>", audit.told, name="told"),
+    path("projects/<str:project>/members", members.members, name="members"),
+    path("projects/<str:project>/members/grant", members.grant, name="member-grant"),
+    path("projects/<str:project>/members/revoke", members.revoke, name="member-revoke"),
+    path("projects/<str:project>/policy", policy.policy, name="policy"),
+    path("projects/<str:project>/tokens", tokens.tokens, name="tokens"),
+    path("account/tokens", tokens.my_tokens, name="my-tokens"),
+    path("account/tokens/<int:token_id>/revoke", tokens.revoke, name="my-token-revoke"),
 ]

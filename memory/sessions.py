@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from memory.actors import Actor
-from memory.errors import Conflict, NotFound
+from memory.errors import Conflict, NotFound, Stale
 from memory.ledger import Change, change
 from memory.models import SessionContext
 from memory.models.provenance import source_columns
@@ -54,15 +54,21 @@ def update_session(
     session_id: str,
     fields: SessionFields,
     end: bool = False,
+    revision: int | None = None,
     now: datetime,
 ) -> SessionContext:
-    """Change a session, and end it if asked. Raises Invalid, NotFound, Conflict when it has ended."""
+    """Change a session, and end it if asked. `revision` names what was read, where somebody edits a whole text.
+
+    Raises Invalid, NotFound, Conflict when it has ended, Stale when it changed since `revision`.
+    """
     with Cleaner() as clean:
         values = _cleaned(clean, fields)
     with change(project_id, actor, now) as opened:
         session = _named(opened, session_id.strip())
         if session is None:
             raise NotFound
+        if revision not in (None, session.revision):
+            raise Stale(session)
         return _write(opened, session, values, end)
 
 

@@ -37,6 +37,23 @@ GROUPS = (
             Section("decisions", "Decisions"),
         ),
     ),
+    Group(
+        "Understand",
+        (
+            Section("context", "Context"),
+            Section("runs", "Runs"),
+            Section("session", "Session"),
+            Section("audit", "Audit"),
+        ),
+    ),
+    Group(
+        "Manage",
+        (
+            Section("members", "Members"),
+            Section("policy", "Policy"),
+            Section("tokens", "Tokens"),
+        ),
+    ),
 )
 
 

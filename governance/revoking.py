@@ -1,0 +1,32 @@
+"""Taking a run's credential away before the run ends (SPEC 5): an owner's decision, so the ledger tells it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from governance import policies
+from governance.credentials import revoke_run_credential
+from governance.models import RunCredential
+from governance.policies import Action
+from memory.actors import Actor
+from memory.errors import NotFound
+from memory.ledger import change
+from memory.models import Run
+
+
+def revoke_credential(*, project_id: UUID, actor: Actor, run_id: UUID, now: datetime) -> RunCredential:
+    """Make the credential of a run useless at once; revoking twice writes no second event.
+
+    Registering the run again gives it a new one. Raises NotFound (no such run, or it has none), Refused.
+    """
+    with change(project_id, actor, now) as opened:
+        policies.require(actor, Action.MANAGE, opened.project)
+        run = Run.objects.filter(project=opened.project, pk=run_id).first()
+        if run is None:
+            raise NotFound
+        already = RunCredential.objects.filter(run=run, revoked_at__isnull=False).exists()
+        credential = revoke_run_credential(run, now)
+        if not already:
+            opened.note("run.revoke_credential", f"run:{run.pk}", {"credential": credential.prefix}, None)
+        return credential

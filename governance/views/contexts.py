@@ -1,0 +1,122 @@
+"""Context: the block exactly as a run would be told it, what it is made of, and why every other row is out (SPEC 9, Context)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from governance.forms.contexts import CHILD_RUN, UNNAMED, ContextForm
+from governance.policies import Action
+from governance.queues.contexts import composition, earlier_receipts, receipt_of, rows_told
+from governance.queues.inbox import agents_of
+from governance.views.access import Access, PageRequest, project_page
+from governance.views.replies import page
+from memory import explanation
+from memory.compiler import CompiledContext, compile_context, compile_decisions
+from memory.envelope import tokens
+from memory.errors import OverBudget
+
+CONTEXT = "governance/context.html"
+ROWS = 50
+
+
+@require_safe
+@project_page(Action.READ)
+def context(request: PageRequest, access: Access) -> HttpResponse:
+    """One agent's context as it stands now."""
+    form = context_form(request, access)
+    shown: dict[str, Any] = {"form": form, "query": request.GET.urlencode(), "unnamed": UNNAMED}
+    if form.is_valid():
+        shown |= {"wanted": form.wanted, "is_child": form.wanted == CHILD_RUN, **compiled_parts(access, form)}
+    return page(request, access, CONTEXT, shown, section="context", fragment="results")
+
+
+def context_form(request: PageRequest, access: Access) -> ContextForm:
+    return ContextForm(request.GET, agents=agents_of(access.project), project=access.project)
+
+
+def compiled_parts(access: Access, form: ContextForm) -> dict[str, Any]:
+    """The compiled block and what it is made of, or why there is none; and what was told before."""
+    earlier = [] if form.wanted == UNNAMED else earlier_receipts(access.project, form.agent_id)
+    try:
+        compiled = compiled_for(access, form)
+    except OverBudget as refusal:
+        return {
+            "failure": refusal,
+            "required": tokens(refusal.required),
+            "budget": tokens(refusal.budget),
+            "earlier": earlier,
+        }
+    parts = composition(access.project, compiled)
+    reasons = Counter(row.reason for row in parts.left_out)
+    return {"compiled": compiled, "parts": parts, "reasons": sorted(reasons.items()), "earlier": earlier}
+
+
+def compiled_for(access: Access, form: ContextForm) -> CompiledContext:
+    if form.wanted == CHILD_RUN:
+        return compile_decisions(access.project, form.limits())
+    return compile_context(access.project, form.wanted, form.limits())
+
+
+@require_safe
+@project_page(Action.READ)
+def explain(request: PageRequest, access: Access) -> HttpResponse:
+    """Every row that could stand in one agent's context, each in it or out for one reason; paged."""
+    form = context_form(request, access)
+    query = request.GET.copy()
+    query.pop("page", None)
+    shown: dict[str, Any] = {
+        "form": form,
+        "query": f"{query.urlencode()}&" if query else "",
+        "back": query.urlencode(),
+    }
+    if form.is_valid():
+        shown |= _explained(access, form, request.GET.get("page"))
+    return page(request, access, "governance/context_rows.html", shown, section="context", fragment="results")
+
+
+def _explained(access: Access, form: ContextForm, number: str | None) -> dict[str, Any]:
+    pages: list[Any] = []
+
+    def part(rows: Any, total: int) -> Sequence[Any]:
+        found = Paginator(_Counted(rows, total), ROWS).get_page(number)
+        pages.append(found)
+        return list(found.object_list)
+
+    agent = form.wanted if form.wanted != CHILD_RUN else UNNAMED
+    try:
+        told = explanation.explain(access.project, agent, form.limits(), part)
+    except OverBudget as refusal:
+        return {"failure": refusal, "required": tokens(refusal.required), "budget": tokens(refusal.budget)}
+    return {"rows": told.rows, "page_obj": pages[-1], "wanted": form.wanted, "epoch": told.epoch}
+
+
+class _Counted:
+    """Rows whose number is known already, for a paginator that would count them again."""
+
+    def __init__(self, rows: Any, total: int) -> None:
+        self.rows, self.total = rows, total
+
+    def count(self) -> int:
+        return self.total
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, wanted: slice) -> Any:
+        return self.rows[wanted]
+
+
+@require_safe
+@project_page(Action.READ)
+def receipt(request: PageRequest, access: Access, receipt_id: int) -> HttpResponse:
+    """What one run was told at one moment, and what became of those rows since."""
+    found = receipt_of(access.project, receipt_id)
+    rows = rows_told(found)
+    shown = {"receipt": found, "rows": rows, "changed": sum(1 for row in rows if row.now)}
+    return page(request, access, "governance/receipt.html", shown, section="runs")
