@@ -20,10 +20,11 @@ from django.db.models import Q
 
 from memory.enums import MemoryType, TrustState
 from memory.errors import ExportFailed, NotFound
+from memory.mirror.folders import Folder
 from memory.mirror.manifest import manifest_of
-from memory.mirror.paths import Folder, workspace_of
 from memory.mirror.rendering import MANIFEST, MirrorFile, Rows, render
 from memory.mirror.swapping import Kept, Swapped, swap
+from memory.mirror.workspace import workspace_of
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project, SessionContext
 
 logger = logging.getLogger(__name__)
@@ -75,10 +76,13 @@ def export_to_folder(*, project_id: UUID, path: Path, now: datetime) -> ExportRe
 
 
 def _export(project_id: UUID, folder: Folder, now: datetime) -> ExportReport:
-    with folder.locked(LOCK_SECONDS):
-        # Read behind the lock: of two exports the later one never writes the older state.
-        rows, files = _mirror(project_id)
-        swapped = swap(folder, files, manifest_of(rows.project, files, now))
+    try:
+        with folder.locked(LOCK_SECONDS):
+            # Read behind the lock: of two exports the later one never writes the older state.
+            rows, files = _mirror(project_id)
+            swapped = swap(folder, files, manifest_of(rows.project, files, now))
+    except TimeoutError as waiting:
+        raise ExportFailed("Another export of this folder is running.") from waiting
     return _report(rows, files, now, swapped)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import ExportFailed
-from memory.mirror.paths import Folder, checked_path
+from memory.mirror.folders import Folder
+from memory.mirror.paths import checked_path
 from memory.mirror.rendering import MANIFEST, MIRROR_PATH, MirrorFile
 from memory.models import Project
 

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.errors import Conflict, ExportFailed
+from memory.mirror.folders import Folder
 from memory.mirror.manifest import Changing, Manifest, read_manifest
-from memory.mirror.paths import Folder
+from memory.mirror.paths import checked_path
 from memory.mirror.rendering import AGENTS, INBOX, MANIFEST, MirrorFile
 
 logger = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ class _Plan:
 
 def swap(folder: Folder, files: Sequence[MirrorFile], manifest: Manifest) -> Swapped:
     """Makes the folder hold exactly `files` of ours. The folder must be locked. Raises ExportFailed, with the old files whole."""
+    for file in files:
+        checked_path(file.path)
     try:
         return _swap(folder, files, manifest)
     except OSError as error:

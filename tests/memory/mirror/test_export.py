@@ -26,9 +26,10 @@ from governance.reviews import (
 from memory.errors import Conflict, ExportFailed, NotFound
 from memory.mirror import paths, swapping
 from memory.mirror.export import as_json, export_to_folder, export_to_workspace, export_zip
+from memory.mirror.folders import Folder
 from memory.mirror.importing import import_tree
 from memory.mirror.manifest import verify_export
-from memory.mirror.paths import Folder, safe_names
+from memory.mirror.paths import safe_names
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project
 from memory.recording import record_memory, submit_entry
 from memory.sessions import SessionFields, start_session, update_session
