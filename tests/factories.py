@@ -5,9 +5,10 @@ Where a test is about a verb, it calls the verb.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-import factory
+from django.db import models
+from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence
 from factory.django import DjangoModelFactory
 
 from memory.enums import DecisionType, EntryType, Importance, MemoryType, SourceKind, TrustState
@@ -38,21 +39,39 @@ LEGACY: dict[str, Any] = {
 RETIRED: dict[str, Any] = {"retired_at": NOW, "retired_by": "owner", "retire_reason": "Out of date."}
 
 
-class ProjectFactory(DjangoModelFactory[Project]):
+M = TypeVar("M", bound=models.Model)
+
+
+class Maker(Generic[M]):
+    """A factory as a function whose answer has a type."""
+
+    def __init__(self, factory: type[DjangoModelFactory[M]]) -> None:
+        self._factory = factory
+
+    def __call__(self, **columns: Any) -> M:
+        """A stored row; what is not said has a plain value."""
+        return self._factory.create(**columns)
+
+    def build(self, **columns: Any) -> M:
+        """The same, not stored."""
+        return self._factory.build(**columns)
+
+
+class _Project(DjangoModelFactory[Project]):
     class Meta:
         model = Project
 
     name = "Another project"
-    slug = factory.Sequence(lambda number: f"another-{number}")
+    slug = Sequence(lambda number: f"another-{number}")
     created_at = NOW
 
 
-class AgentFactory(DjangoModelFactory[Agent]):
+class _Agent(DjangoModelFactory[Agent]):
     class Meta:
         model = Agent
 
     name = "Ana"
-    key = factory.LazyAttribute(lambda agent: agent_key(agent.name))
+    key = LazyAttribute(lambda agent: agent_key(agent.name))
     created_at = NOW
 
 
@@ -63,15 +82,15 @@ def agent_of(project: Project, name: str = "Ana") -> Agent:
     )
 
 
-class RunFactory(DjangoModelFactory[Run]):
+class _Run(DjangoModelFactory[Run]):
     class Meta:
         model = Run
 
-    agent = factory.LazyAttribute(lambda run: agent_of(run.project))
+    agent = LazyAttribute(lambda run: agent_of(run.project))
     started_at = NOW
 
 
-class SourcedFactory(DjangoModelFactory[Any]):
+class _Sourced(DjangoModelFactory[M]):
     class Meta:
         abstract = True
 
@@ -79,53 +98,62 @@ class SourcedFactory(DjangoModelFactory[Any]):
     source_identity = "contributor"
 
 
-class MemoryFactory(SourcedFactory):
+class _Memory(_Sourced[AgentMemory]):
     class Meta:
         model = AgentMemory
 
-    agent = factory.LazyAttribute(lambda row: agent_of(row.project))
+    agent = LazyAttribute(lambda row: agent_of(row.project))
     type = MemoryType.LEARNING
     importance = Importance.HIGH
     content = "The build needs two cores."
     trust_state = TrustState.PENDING
     created_at = NOW
-    updated_at = factory.SelfAttribute("created_at")
+    updated_at = SelfAttribute("created_at")
 
 
-class DecisionFactory(SourcedFactory):
+class _Decision(_Sourced[Decision]):
     class Meta:
         model = Decision
 
-    agent = factory.LazyAttribute(lambda row: agent_of(row.project))
+    agent = LazyAttribute(lambda row: agent_of(row.project))
     type = DecisionType.ARCHITECTURAL
     title = "One database"
     content = "Everything is kept in one database."
     trust_state = TrustState.APPROVED
-    approved_by = factory.LazyAttribute(lambda row: "owner" if row.trust_state == TrustState.APPROVED else "")
-    approved_at = factory.LazyAttribute(lambda row: NOW if row.trust_state == TrustState.APPROVED else None)
+    approved_by = LazyAttribute(lambda row: "owner" if row.trust_state == TrustState.APPROVED else "")
+    approved_at = LazyAttribute(lambda row: NOW if row.trust_state == TrustState.APPROVED else None)
     created_at = NOW
-    updated_at = factory.SelfAttribute("created_at")
+    updated_at = SelfAttribute("created_at")
 
 
-class EntryFactory(SourcedFactory):
+class _Entry(_Sourced[DecisionInboxEntry]):
     class Meta:
         model = DecisionInboxEntry
 
-    agent = factory.LazyAttribute(lambda row: agent_of(row.project))
-    slug = factory.Sequence(lambda number: f"entry-{number}")
+    agent = LazyAttribute(lambda row: agent_of(row.project))
+    slug = Sequence(lambda number: f"entry-{number}")
     type = EntryType.LEARNING
-    title = factory.SelfAttribute("slug")
+    title = SelfAttribute("slug")
     content = "The build needs two cores."
     created_at = NOW
-    updated_at = factory.SelfAttribute("created_at")
+    updated_at = SelfAttribute("created_at")
 
 
-class SessionFactory(SourcedFactory):
+class _Session(_Sourced[SessionContext]):
     class Meta:
         model = SessionContext
 
-    session_id = factory.Sequence(lambda number: f"session-{number}")
+    session_id = Sequence(lambda number: f"session-{number}")
     focus_area = "Release"
-    active_issues = factory.LazyFunction(lambda: ["#1 slow build"])
+    active_issues = LazyFunction(lambda: ["#1 slow build"])
     summary = "Two of three steps are done."
     started_at = NOW
+
+
+ProjectFactory: Maker[Project] = Maker(_Project)
+AgentFactory: Maker[Agent] = Maker(_Agent)
+RunFactory: Maker[Run] = Maker(_Run)
+MemoryFactory: Maker[AgentMemory] = Maker(_Memory)
+DecisionFactory: Maker[Decision] = Maker(_Decision)
+EntryFactory: Maker[DecisionInboxEntry] = Maker(_Entry)
+SessionFactory: Maker[SessionContext] = Maker(_Session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_each_role_may_do_exactly_what_the_table_says(team: Team, who: str) -> N
     for action in Action:
         may = action.value in TABLE[who]
         assert can(someone, action, team.project) is may
-        assert outcome(lambda action=action: require(someone, action, team.project)) == (
+        assert outcome(partial(require, someone, action, team.project)) == (
             "done" if may else "not_found" if not TABLE[who]
             else "decider_required" if action == Action.DECIDE else "role_required"
         )  # fmt: skip
@@ -179,7 +180,7 @@ def test_unknown_people_and_roles_are_named(team: Team) -> None:
             give(team, username, role)
         assert list(caught.value.errors) == [field]
     for username in ("stranger", "nobody"):
-        assert outcome(lambda username=username: take(team, username)) == "not_found"
+        assert outcome(partial(take, team, username)) == "not_found"
 
 
 # Groups

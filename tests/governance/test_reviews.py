@@ -446,7 +446,7 @@ def test_retiring_takes_a_memory_out_of_the_next_compile_and_keeps_the_row(team:
 
 
 @pytest.mark.parametrize(("field", "value"), [("type", "scope"), ("importance", ""), ("tags", "x" * 65)])
-def test_a_wrong_correction_of_a_memory_is_named(team: Team, field: str, value: str) -> None:
+def test_a_wrong_correction_of_a_memory_is_named(team: Team, field: str, value: Any) -> None:
     with pytest.raises(Invalid) as caught:
         approve(team, MemoryFactory(project=team.project), **{field: value})
     assert list(caught.value.errors) == [field]

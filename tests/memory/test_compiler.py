@@ -35,7 +35,7 @@ CORE = MemoryType.CORE_CONTEXT
 HALF_A_SECOND = timedelta(milliseconds=500)
 
 
-def compiled(team: Team, agent: str = "Ana", **limits: int) -> CompiledContext:
+def compiled(team: Team, agent: str = "Ana", **limits: Any) -> CompiledContext:
     return compile_context(Project.objects.get(pk=team.project.pk), agent, Limits(**limits))
 
 
@@ -210,7 +210,7 @@ def test_no_items_at_all_is_a_policy_too(team: Team) -> None:
     assert contents(compiled(team, max_items=0)) == ["core"]
 
 
-def length_of(team: Team, **limits: int) -> int:
+def length_of(team: Team, **limits: Any) -> int:
     return compiled(team, **limits).characters
 
 

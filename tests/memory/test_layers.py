@@ -45,7 +45,7 @@ CROSSING = {"cross-team", "a,cross-team,b"}
 
 
 def memory_why_not(
-    own: bool, type: str, importance: str, trust: str, tags: str, retired: bool, strict: bool
+    own: bool, type: str, importance: str, trust: str, tags: str, retired: bool, *, strict: bool
 ) -> str:
     """SPEC 4 for one memory, read by a person: the first reason that keeps it out, or nothing."""
     if retired:
@@ -111,7 +111,7 @@ def every_decision(project: Project) -> dict[int, tuple[str, str, str]]:
 def test_every_state_of_a_memory_has_its_layer_or_its_reason(team: Team, policy: TrustPolicy) -> None:
     states = every_memory(team.project)
     ana, strict = agent_of(team.project, "Ana"), policy == TrustPolicy.STRICT
-    expected = {pk: memory_why_not(*state, strict) for pk, state in states.items()}
+    expected = {pk: memory_why_not(*state, strict=strict) for pk, state in states.items()}
 
     scopes = memory_scopes(ana.pk, policy)
     explained = AgentMemory.objects.annotate(why=memory_reason(scopes)).values_list("pk", "why")
@@ -135,7 +135,7 @@ def test_every_state_of_a_memory_has_its_layer_or_its_reason(team: Team, policy:
 
 def test_an_agent_nobody_has_named_gets_what_crosses_and_nothing_else(team: Team) -> None:
     states = every_memory(team.project)
-    expected = {pk: memory_why_not(False, *state[1:], False) for pk, state in states.items()}
+    expected = {pk: memory_why_not(False, *state[1:], strict=False) for pk, state in states.items()}
     scopes = memory_scopes(None, TrustPolicy.STANDARD)
     explained = AgentMemory.objects.annotate(why=memory_reason(scopes)).values_list("pk", "why")
     assert dict(explained) == expected

@@ -6,6 +6,7 @@ import os
 import unicodedata
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,8 +141,8 @@ TAGS = st.sampled_from([[], ["cross-team"], ["cross-teams"], ["a", "cross-team"]
 def told(project: Project) -> dict[str | None, Any]:
     """What every agent, and a child of anyone, would be told now."""
     return {
-        **{agent: answer(lambda agent=agent: compile_context(project, agent)) for agent in AGENTS},
-        None: answer(lambda: compile_decisions(project)),
+        **{agent: answer(partial(compile_context, project, agent)) for agent in AGENTS},
+        None: answer(partial(compile_decisions, project)),
     }
 
 

@@ -35,7 +35,7 @@ def run_of(team: Team, name: str = "Ana", *, parent: Run | None = None, charter:
     return run
 
 
-def told(run: Run, **limits: int) -> RunContext:
+def told(run: Run, **limits: Any) -> RunContext:
     fresh = Run.objects.select_related("agent", "project").get(pk=run.pk)
     return build_for_run(fresh, Limits(**limits), NOW)
 
@@ -110,8 +110,11 @@ def test_nothing_eligible_and_a_failure_are_different_answers_and_receipts(
     monkeypatch.setattr(envelope, "decision_record", lambda **_: 1 / 0)
     failed = told(run)
     assert (failed.compiled, failed.compile_error, failed.charter) == (None, "compile_failed", "You are Ana.")
-    receipts = ContextReceipt.objects.order_by("pk").values_list("snapshot", "compile_error")
-    assert list(receipts) == [(None, ""), (None, "compile_failed")]
+    receipts = ContextReceipt.objects.order_by("pk")
+    assert [(receipt.snapshot, receipt.compile_error) for receipt in receipts] == [
+        (None, ""),
+        (None, "compile_failed"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,12 @@ REFERENCES: dict[str, dict[str, str]] = importlib.import_module(
 ).REFERENCES
 
 
-def execute(sql: str, *params: object) -> None:
+def execute(sql: str, *params: Any) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql, params)
 
 
-def refused(sql: str, *params: object, because: str = "") -> None:
+def refused(sql: str, *params: Any, because: str = "") -> None:
     with pytest.raises(IntegrityError, match=re.escape(because)):
         execute(sql, *params)
 
@@ -96,16 +96,26 @@ def receipt(project: Project, **values: Any) -> ContextReceipt:
     )
 
 
-def grant(project: Project, codename: str) -> None:
+def grant(project: Project, codename: str) -> ProjectUserGrant:
     user, _ = User.objects.get_or_create(username="new")
     permission = Permission.objects.get(codename=codename, content_type__model="project")
-    ProjectUserGrant.objects.create(user=user, content_object=project, permission=permission)
+    return ProjectUserGrant.objects.create(user=user, content_object=project, permission=permission)
 
 
-def grant_group(project: Project, codename: str) -> None:
+def grant_group(project: Project, codename: str) -> ProjectGroupGrant:
     group, _ = Group.objects.get_or_create(name="new")
     permission = Permission.objects.get(codename=codename, content_type__model="project")
-    ProjectGroupGrant.objects.create(group=group, content_object=project, permission=permission)
+    return ProjectGroupGrant.objects.create(group=group, content_object=project, permission=permission)
+
+
+def of(make: Any, **values: Any) -> Violation:
+    return lambda project: make(project=project, **values)
+
+
+def with_run(make: Any, source_kind: str) -> Violation:
+    return lambda project: make(
+        project=project, source_kind=source_kind, source_run=RunFactory(project=project)
+    )
 
 
 def twice(make: Callable[[], Any]) -> None:
@@ -140,32 +150,23 @@ VIOLATIONS: dict[str, list[Violation]] = {
         lambda p: RunFactory(project=p, status="completed"),
         lambda p: RunFactory(project=p, ended_at=NOW),
     ],
+    **{f"{name}_source_kind_listed": [of(make, source_kind="robot")] for name, make in SOURCED.items()},
     **{
-        f"{name}_source_kind_listed": [lambda p, make=make: make(project=p, source_kind="robot")]
+        f"{name}_run_source_has_run": [of(make, source_kind="run"), with_run(make, "human"), with_run(make, "legacy")]
         for name, make in SOURCED.items()
     },
     **{
-        f"{name}_run_source_has_run": [
-            lambda p, make=make: make(project=p, source_kind="run"),
-            lambda p, make=make: make(project=p, source_kind="human", source_run=RunFactory(project=p)),
-            lambda p, make=make: make(project=p, source_kind="legacy", source_run=RunFactory(project=p)),
-        ]
-        for name, make in SOURCED.items()
-    },
-    **{
-        f"{name}_trust_state_listed": [
-            lambda p, make=make: make(project=p, trust_state="trusted", approved_by="", approved_at=None)
-        ]
+        f"{name}_trust_state_listed": [of(make, trust_state="trusted", approved_by="", approved_at=None)]
         for name, make in TRUSTED.items()
     },
     **{
         f"{name}_approved_has_both_stamps": [
-            lambda p, make=make: make(project=p, trust_state="approved", approved_by="", approved_at=NOW),
-            lambda p, make=make: make(project=p, trust_state="approved", approved_by="owner", approved_at=None),
-            lambda p, make=make: make(project=p, trust_state="approved", approved_by="", approved_at=None),
-            lambda p, make=make: make(project=p, trust_state="pending", approved_by="owner", approved_at=None),
-            lambda p, make=make: make(project=p, trust_state="pending", approved_by="", approved_at=NOW),
-            lambda p, make=make: make(project=p, trust_state="legacy", approved_by="owner", approved_at=NOW),
+            of(make, trust_state="approved", approved_by="", approved_at=NOW),
+            of(make, trust_state="approved", approved_by="owner", approved_at=None),
+            of(make, trust_state="approved", approved_by="", approved_at=None),
+            of(make, trust_state="pending", approved_by="owner", approved_at=None),
+            of(make, trust_state="pending", approved_by="", approved_at=NOW),
+            of(make, trust_state="legacy", approved_by="owner", approved_at=NOW),
         ]
         for name, make in TRUSTED.items()
     },
@@ -236,8 +237,8 @@ VIOLATIONS: dict[str, list[Violation]] = {
     ],
     "receipt_failure_has_no_snapshot": [lambda p: receipt(p, snapshot=snapshot(p), compile_error="failed")],
     "user_name_has_no_colon": [lambda p: User.objects.create(username="run:1")],
-    "user_grant_one_role_per_project": [lambda p: [grant(p, "viewer"), grant(p, "owner")]],
-    "group_grant_one_role_per_project": [lambda p: [grant_group(p, "viewer"), grant_group(p, "owner")]],
+    "user_grant_one_role_per_project": [lambda p: [grant(p, role) for role in ("viewer", "owner")]],
+    "group_grant_one_role_per_project": [lambda p: [grant_group(p, role) for role in ("viewer", "owner")]],
 }  # fmt: skip
 
 
