@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -21,7 +22,6 @@ from memory.candidates import OMITTED_LIMIT, Candidate
 from memory.enums import Layer, OmitReason, Overflow, TrustPolicy
 from memory.errors import NotFound, OverBudget
 from memory.models import Agent, Project
-from memory.values import agent_key
 
 VERSION = 1
 """Rises when the same rows would compile to other bytes, so that no cache answers with the old ones."""
@@ -129,30 +129,37 @@ class _Filling:
 
     def put_all(self, layer: Layer, rows: Sequence[Candidate]) -> None:
         """Take rows in, whatever the budget says."""
+        taken = _records(layer, rows, self.agent_id)
         records = self.decisions if layer == Layer.DECISIONS else self.memory
-        for row, record in zip(rows, _records(layer, rows, self.agent_id), strict=True):
-            self._put(layer, row, record, records)
+        commas = len(taken) if records else max(len(taken) - 1, 0)
+        self.length += sum(map(len, taken)) + commas
+        records += taken
+        self.included += [
+            Included(row.kind, row.id, row.revision, layer, len(record))
+            for row, record in zip(rows, taken, strict=True)
+        ]
 
     def put_what_fits(self, rows: Sequence[Candidate]) -> None:
-        """Take learnings in, each whole or not at all, in the order given.
-
-        They are encoded as many at once as could still be taken, and not at all when their bare text is already too long.
-        """
+        """Take learnings in, each whole or not at all, in the order given."""
         start = 0
         while (places := self.policy.max_items - len(self.memory)) > 0 and start < len(rows):
             batch = rows[start : start + places]
             start += places
-            small = [row for row in batch if self.length + len(row.content) <= self.policy.budget]
-            records = dict(zip(small, _records(Layer.LEARNINGS, small, self.agent_id), strict=True))
-            for row in batch:
-                self._put_if_it_fits(row, records.get(row))
+            for row, record in zip(batch, self._learnings(batch), strict=True):
+                self._put_if_it_fits(row, record)
         self.leave_out(rows[start:], OmitReason.ITEM_LIMIT)
 
+    def _learnings(self, rows: Sequence[Candidate]) -> list[str | None]:
+        """Their records, all encoded at once; None for a row whose bare text is already too long for what is left."""
+        fits = [self.length + len(row.content) <= self.policy.budget for row in rows]
+        records = iter(_records(Layer.LEARNINGS, list(compress(rows, fits)), self.agent_id))
+        return [next(records) if may else None for may in fits]
+
     def _put_if_it_fits(self, row: Candidate, record: str | None) -> None:
-        if record is None or self.length + _cost(record, self.memory) > self.policy.budget:
-            self.leave_out([row], OmitReason.TOKEN_BUDGET)
-        else:
-            self._put(Layer.LEARNINGS, row, record, self.memory)
+        if record is None or self.length + (cost := len(record) + bool(self.memory)) > self.policy.budget:
+            return self.leave_out([row], OmitReason.TOKEN_BUDGET)
+        self.memory.append(record)
+        return self._note(Layer.LEARNINGS, row, record, cost)
 
     def put_session(self, row: Candidate) -> None:
         """Take the session in, whole or not at all."""
@@ -166,18 +173,9 @@ class _Filling:
     def leave_out(self, rows: Iterable[Candidate], reason: OmitReason) -> None:
         self.omitted += [Omitted(row.kind, row.id, reason) for row in rows]
 
-    def _put(self, layer: Layer, row: Candidate, record: str, records: list[str]) -> None:
-        self._note(layer, row, record, _cost(record, records))
-        records.append(record)
-
     def _note(self, layer: Layer, row: Candidate, record: str, cost: int) -> None:
         self.length += cost
         self.included.append(Included(row.kind, row.id, row.revision, layer, len(record)))
-
-
-def _cost(record: str, records: list[str]) -> int:
-    """Characters the block grows by: the record, and a comma behind the one before it."""
-    return len(record) + (1 if records else 0)
 
 
 def compile_context(project: Project, agent_name: str, limits: Limits = Limits()) -> CompiledContext:
@@ -188,11 +186,10 @@ def compile_context(project: Project, agent_name: str, limits: Limits = Limits()
     """
 
     def read(current: Project) -> CompiledContext | None:
-        agent = Agent.objects.filter(project=current, key=agent_key(agent_name)).first()
+        agent = candidates.agent_named(current, agent_name)
         policy = Policy.of(current, limits)
-        rows = candidates.of_agent(current, agent.pk if agent else None, policy.trust)
-        name = agent.name if agent else agent_name.strip()
-        return _assemble(current, name, agent.pk if agent else None, policy, rows)
+        rows = candidates.of_agent(current, agent.id, policy.trust)
+        return _assemble(current, agent.name, agent.id, policy, rows)
 
     return _at_one_epoch(project, read)
 

@@ -7,8 +7,8 @@ The two marker words occur once each. Parsing the JSON gives the stored strings 
 
 import json
 import math
-from collections.abc import Sequence
-from json.encoder import encode_basestring_ascii
+from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring_ascii as _encoded
 from typing import Any
 
 HEADING = "## Untrusted Project Context Data"
@@ -22,31 +22,41 @@ SCHEMA = "agentweaver.untrusted-context.v1"
 
 CHARACTERS_PER_TOKEN = 4
 
-_ESCAPED = tuple((char, f"\\u{ord(char):04x}") for char in "<>&'`")
-_MARKERS = tuple((word, f"\\u{ord(word[0]):04x}{word[1:]}") for word in (BEGIN, END))
+_ESCAPED = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "<>&'`")
+_MARKERS = tuple((word.encode(), f"\\u{ord(word[0]):04x}{word[1:]}".encode()) for word in (BEGIN, END))
 
 
 def string(value: str | None) -> str:
     """A stored text as a guarded JSON string; an absent one is `null`."""
-    if value is None:
-        return "null"
-    text: str = encode_basestring_ascii(value)
+    return "null" if value is None else _guarded(_encoded(value))
+
+
+def _guarded(text: str) -> str:
+    """Encoded JSON with what could be markup or a marker written as escapes. All of it stands inside strings: our keys hold none."""
+    # As bytes: replacing single characters is four times as fast there, and the text is ASCII.
+    data = text.encode("ascii")
     for char, escaped in _ESCAPED:
-        text = text.replace(char, escaped)
-    if "AGENTWEAVER" in text:
+        data = data.replace(char, escaped)
+    if b"AGENTWEAVER" in data:
         for word, escaped in _MARKERS:
             # The first letter is never part of an escape sequence: those end in a lower-case letter or a hexadecimal digit.
-            text = text.replace(word, escaped)
-    return text
+            data = data.replace(word, escaped)
+    return data.decode("ascii")
+
+
+def _all_guarded(records: Iterable[str]) -> list[str]:
+    """Many encoded records guarded in one pass: encoded JSON holds no line break, so it can stand between them."""
+    joined = "\n".join(records)
+    return _guarded(joined).split("\n") if joined else []
 
 
 def block(decisions: Sequence[str], memory: Sequence[str], session: str | None) -> str:
-    """The five lines around already guarded records, `\\n` after each."""
-    data = (
-        f'{{"schema":"{SCHEMA}","decisions":[{",".join(decisions)}],"memory":[{",".join(memory)}],'
-        f'"session":{session or "null"}}}'
-    )
-    return "".join(f"{line}\n" for line in (HEADING, WARNING, BEGIN, data, END))
+    """The five lines around already guarded records, `\n` after each."""
+    parts = (
+        f'{HEADING}\n{WARNING}\n{BEGIN}\n{{"schema":"{SCHEMA}","decisions":[', ",".join(decisions),
+        '],"memory":[', ",".join(memory), '],"session":', session or "null", f"}}\n{END}\n",
+    )  # fmt: skip
+    return "".join(parts)
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -65,22 +75,40 @@ def tokens(characters: int) -> int:
     return math.ceil(characters / CHARACTERS_PER_TOKEN)
 
 
-def decision_record(*, title: str, type: str, agent_name: str, content: str, rationale: str) -> str:
-    """One decision as guarded compact JSON. The keys are ours and plain, so only the values are encoded."""
-    return (
-        f'{{"title":{string(title)},"type":{string(type)},"agent_name":{string(agent_name)},'
-        f'"content":{string(content)},"rationale":{string(rationale or None)}}}'
+Decision = tuple[str, str, str, str, str]
+"""`title`, `type`, `agent_name`, `content`, `rationale`."""
+Memory = tuple[str, str, str, str, str, str]
+"""`label`, `type`, `agent_name`, `importance`, `content`, `trust_state`."""
+
+
+def decision_records(decisions: Iterable[Decision]) -> list[str]:
+    """Decisions as guarded compact JSON. The keys are ours and plain, so only the values are encoded."""
+    return _all_guarded(
+        f'{{"title":{_encoded(title)},"type":{_encoded(kind)},"agent_name":{_encoded(agent_name)},'
+        f'"content":{_encoded(content)},"rationale":{_encoded(rationale) if rationale else "null"}}}'
+        for title, kind, agent_name, content, rationale in decisions
     )
+
+
+def memory_records(memories: Iterable[Memory]) -> list[str]:
+    """Memories as guarded compact JSON."""
+    return _all_guarded(
+        f'{{"label":{_encoded(label)},"type":{_encoded(kind)},"agent_name":{_encoded(agent_name)},'
+        f'"importance":{_encoded(importance)},"content":{_encoded(content)},"trust_state":{_encoded(trust_state)}}}'
+        for label, kind, agent_name, importance, content, trust_state in memories
+    )
+
+
+def decision_record(*, title: str, type: str, agent_name: str, content: str, rationale: str) -> str:
+    """One decision as guarded compact JSON."""
+    return decision_records([(title, type, agent_name, content, rationale)])[0]
 
 
 def memory_record(
     *, label: str, type: str, agent_name: str, importance: str, content: str, trust_state: str
 ) -> str:
     """One memory as guarded compact JSON."""
-    return (
-        f'{{"label":{string(label)},"type":{string(type)},"agent_name":{string(agent_name)},'
-        f'"importance":{string(importance)},"content":{string(content)},"trust_state":{string(trust_state)}}}'
-    )
+    return memory_records([(label, type, agent_name, importance, content, trust_state)])[0]
 
 
 def session_record(*, focus_area: str, active_issues: list[str], summary: str) -> str:
