@@ -93,7 +93,8 @@ class Composition:
 
 def composition(project: Project, compiled: CompiledContext) -> Composition:
     """The rows of a context with their words. At most three queries."""
-    words = words_of(project, [(row.kind, row.id) for row in (*compiled.included, *compiled.omitted)])
+    names = [(row.kind, row.id) for row in compiled.included]
+    words = words_of(project, [*names, *((row.kind, row.id) for row in compiled.omitted)])
     told = tuple(
         Told(
             row.kind,
@@ -127,7 +128,7 @@ def _characters(rows: Sequence[Included]) -> int:
 
 def earlier_receipts(project: Project, agent_id: int | None) -> list[Any]:
     """The newest receipts of one agent's runs, or of child runs, each with the size of its block. One query."""
-    mine = (
+    mine: dict[str, Any] = (
         {"decisions_only": True} if agent_id is None else {"run__agent_id": agent_id, "decisions_only": False}
     )
     rows = SnapshotRow.objects.filter(snapshot=OuterRef("snapshot")).order_by().values("snapshot")

@@ -84,7 +84,9 @@ def _explained(access: Access, form: ContextForm, number: str | None) -> dict[st
     pages: list[Any] = []
 
     def part(rows: Any, total: int) -> Sequence[Any]:
-        found = Paginator(_Counted(rows, total), ROWS).get_page(number)
+        paginator: Paginator[Any] = Paginator(rows, ROWS)
+        paginator.count = total  # the explanation has counted them already
+        found = paginator.get_page(number)
         pages.append(found)
         return list(found.object_list)
 
@@ -94,22 +96,6 @@ def _explained(access: Access, form: ContextForm, number: str | None) -> dict[st
     except OverBudget as refusal:
         return {"failure": refusal, "required": tokens(refusal.required), "budget": tokens(refusal.budget)}
     return {"rows": told.rows, "page_obj": pages[-1], "wanted": form.wanted, "epoch": told.epoch}
-
-
-class _Counted:
-    """Rows whose number is known already, for a paginator that would count them again."""
-
-    def __init__(self, rows: Any, total: int) -> None:
-        self.rows, self.total = rows, total
-
-    def count(self) -> int:
-        return self.total
-
-    def __len__(self) -> int:
-        return self.total
-
-    def __getitem__(self, wanted: slice) -> Any:
-        return self.rows[wanted]
 
 
 @require_safe

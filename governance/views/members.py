@@ -54,11 +54,10 @@ def grant(request: PageRequest, access: Access) -> HttpResponse:
 
     def verb() -> HttpResponse:
         name, role = form.cleaned_data["name"], form.cleaned_data["role"]
-        given = {"project_id": access.project.pk, "actor": access.actor, "role": role, "now": timezone.now()}
         if form.is_group:
-            policies.grant_group(group=form.group(), **given)
+            _grant_group(access, form, role)
         else:
-            _grant_user(name, given)
+            _grant_user(access, name, role)
         return go(request, address(access), f"{name} is {role} now.")
 
     def again(form: forms.Form, status: int) -> HttpResponse:
@@ -67,9 +66,17 @@ def grant(request: PageRequest, access: Access) -> HttpResponse:
     return attempt(form, verb, again)
 
 
-def _grant_user(name: str, given: dict[str, object]) -> None:
+def _grant_group(access: Access, form: MemberForm, role: str | None) -> None:
+    policies.grant_group(
+        project_id=access.project.pk, actor=access.actor, group=form.group(), role=role, now=timezone.now()
+    )
+
+
+def _grant_user(access: Access, name: str, role: str) -> None:
     try:
-        policies.grant(username=name, **given)  # type: ignore[arg-type]
+        policies.grant(
+            project_id=access.project.pk, actor=access.actor, username=name, role=role, now=timezone.now()
+        )
     except Invalid as refusal:
         raise Invalid(
             {"name" if field == "username" else field: texts for field, texts in refusal.errors.items()}
@@ -84,11 +91,10 @@ def revoke(request: PageRequest, access: Access) -> HttpResponse:
 
     def verb() -> HttpResponse:
         name = form.cleaned_data["name"]
-        given = {"project_id": access.project.pk, "actor": access.actor, "now": timezone.now()}
         if form.is_group:
-            policies.grant_group(group=form.group(), role=None, **given)
+            _grant_group(access, form, None)
         else:
-            _revoke_user(name, given)
+            _revoke_user(access, name)
         mine = name == access.actor.username and not form.is_group
         there = reverse("governance:home") if mine else address(access)
         return go(request, there, f"{name} has no role of their own in {access.project.name} any more.")
@@ -100,8 +106,8 @@ def revoke(request: PageRequest, access: Access) -> HttpResponse:
     return attempt(form, verb, again)
 
 
-def _revoke_user(name: str, given: dict[str, object]) -> None:
+def _revoke_user(access: Access, name: str) -> None:
     try:
-        policies.revoke(username=name, **given)  # type: ignore[arg-type]
+        policies.revoke(project_id=access.project.pk, actor=access.actor, username=name, now=timezone.now())
     except NotFound:
         raise Invalid({"name": ["This user has no role here."]}) from None

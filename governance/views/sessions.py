@@ -106,8 +106,7 @@ def _at_current_revision(form: forms.Form, access: Access) -> forms.Form:
     """What was typed, now at the revision that stands beside it: sending it again is a decision over that text."""
     current = open_session_of(access.project)
     if current is not None:
-        form.data = form.data.copy()
-        form.data["revision"] = str(current.revision)
+        form.data = {**dict(form.data.items()), "revision": str(current.revision)}
     return form
 
 
