@@ -99,18 +99,6 @@ def memory_records(memories: Iterable[Memory]) -> list[str]:
     )
 
 
-def decision_record(*, title: str, type: str, agent_name: str, content: str, rationale: str) -> str:
-    """One decision as guarded compact JSON."""
-    return decision_records([(title, type, agent_name, content, rationale)])[0]
-
-
-def memory_record(
-    *, label: str, type: str, agent_name: str, importance: str, content: str, trust_state: str
-) -> str:
-    """One memory as guarded compact JSON."""
-    return memory_records([(label, type, agent_name, importance, content, trust_state)])[0]
-
-
 def session_record(*, focus_area: str, active_issues: list[str], summary: str) -> str:
     """The session as guarded compact JSON."""
     issues = ",".join(string(issue) for issue in active_issues)

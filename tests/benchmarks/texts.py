@@ -15,8 +15,28 @@ _SENTENCES = (
     "When {reason}, retry with back-off: {number} s, {number} s, then give up and say so.",
 )
 _WORDS = {
-    "thing": ("outbox", "scheduler", "ledger", "session-store", "importer", "token-cache", "webhook", "index", "mirror"),
-    "place": ("gateway", "worker-pool", "billing", "edge-cache", "read-replica", "admin", "search", "broker", "inbox"),
+    "thing": (
+        "outbox",
+        "scheduler",
+        "ledger",
+        "session-store",
+        "importer",
+        "token-cache",
+        "webhook",
+        "index",
+        "mirror",
+    ),
+    "place": (
+        "gateway",
+        "worker-pool",
+        "billing",
+        "edge-cache",
+        "read-replica",
+        "admin",
+        "search",
+        "broker",
+        "inbox",
+    ),
     "reason": (
         "the broker loses messages when it restarts",
         "two workers write the same row",

@@ -107,7 +107,7 @@ def test_nothing_eligible_and_a_failure_are_different_answers_and_receipts(
     assert nothing.compiled is not None
     assert (nothing.compiled.text, nothing.compile_error) == (None, None)
     DecisionFactory(project=team.project)
-    monkeypatch.setattr(envelope, "decision_record", lambda **_: 1 / 0)
+    monkeypatch.setattr(envelope, "decision_records", lambda _: 1 / 0)
     failed = told(run)
     assert (failed.compiled, failed.compile_error, failed.charter) == (None, "compile_failed", "You are Ana.")
     receipts = ContextReceipt.objects.order_by("pk")
