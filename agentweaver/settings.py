@@ -206,6 +206,13 @@ if BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.int("MAX_BODY_BYTES", default=2_500_000)
+MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=32_000_000)
+"""A request with files, such as a zip to be imported (SPEC 8); beyond 2.5 MB it waits on the disk, not in memory."""
+FILE_UPLOAD_HANDLERS = [
+    "agentweaver.uploads.BoundedUploads",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 
 # API
 
@@ -265,5 +272,8 @@ SPECTACULAR_SETTINGS = {
         "StepState": "governance.scribe.State",
         "RowKind": ["decision", "memory", "session"],
         "OmitReason": "memory.enums.OmitReason",
+        "ImportPlace": ["workspace"],
+        "FormFlag": ["true", "false"],
+        "KeptReason": ["edited", "not_ours"],
     },
 }

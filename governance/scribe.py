@@ -94,7 +94,7 @@ def to_workspace(project: Project, now: datetime) -> Exported:
         return Exported(skipped=refused.code, detail=refused.detail)
 
 
-def no_workspace(project: Project) -> Exported:
+def no_workspace(project: Project, now: datetime) -> Exported:
     """The exporter of an installation without workspaces."""
     return Exported(skipped="no_workspace", detail="This project has no workspace folder.")
 

@@ -26,6 +26,7 @@ from memory.errors import (
     Conflict,
     CredentialRefused,
     DomainError,
+    ExportFailed,
     Invalid,
     NotFound,
     OverBudget,
@@ -59,6 +60,9 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "too_many_requests": "Too many requests",
         "internal_error": "Something went wrong on our side",
         "unavailable": "The service cannot answer now",
+        "no_workspace": "There is no workspace folder",
+        "other_project": "The folder belongs to another project",
+        "export_failed": "The files could not be written",
     }
 )
 """Every code of the API with its title."""
@@ -177,6 +181,8 @@ def _domain(error: DomainError) -> Problem:
             return Problem(404, error.code, error.detail)
         case Conflict():
             return Problem(409, error.code, error.detail, more={"current": rows.current(error.row)})
+        case ExportFailed():
+            return Problem(503, error.code, error.detail)
         case OverBudget():
             figures = {"budget": error.budget, "required": error.required}
             return Problem(422, error.code, error.detail, more=figures)

@@ -16,6 +16,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import MethodNotAllowed, UnsupportedMediaType
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
@@ -24,6 +25,7 @@ from rest_framework.views import APIView
 from agentweaver.api import pagination
 from agentweaver.api.authentication import actor_of
 from agentweaver.api.filters import Filters
+from agentweaver.api.parsing import StrictJSONParser
 from agentweaver.api.problem_schema import problem_responses
 from governance import policies
 from governance.policies import Action
@@ -102,7 +104,7 @@ def operation(
     *,
     tag: str,
     answers: Answers,
-    body: type[Serializer[Any]] | None = None,
+    body: type[Serializer[Any]] | Mapping[str, type[Serializer[Any]]] | None = None,
     filters: type[Filters] | None = None,
     parameters: Sequence[OpenApiParameter] = (),
     own_run: bool = False,
@@ -119,7 +121,7 @@ def operation(
 
     def decorate(function: Function) -> Operation:
         statuses = {*problem_codes, *_usual_problems(policy, body is not None, bool(known))}
-        schema = {
+        schema: dict[str, Any] = {
             "operation_id": function.__name__, "tags": [tag], "request": body, "parameters": known,
             "responses": {**answers, **problem_responses(statuses)}, "examples": list(examples),
         }  # fmt: skip
@@ -173,7 +175,12 @@ class Resource(APIView):
         return HttpResponse(status=204)
 
 
-def resource(*, renderers: Sequence[type[BaseRenderer]] = (JSONRenderer,), **operations: Operation) -> Any:
+def resource(
+    *,
+    renderers: Sequence[type[BaseRenderer]] = (JSONRenderer,),
+    parsers: Sequence[type[BaseParser]] = (StrictJSONParser,),
+    **operations: Operation,
+) -> Any:
     """The view of a path from its operations by method. Raises TypeError for a function nobody gave a policy."""
     methods: dict[str, Any] = {}
     for method, found in operations.items():
@@ -187,6 +194,7 @@ def resource(*, renderers: Sequence[type[BaseRenderer]] = (JSONRenderer,), **ope
         {
             "operations": operations,
             "renderer_classes": tuple(renderers),
+            "parser_classes": tuple(parsers),
             "__module__": first.function.__module__,
             "__doc__": "",
             **methods,

@@ -1,6 +1,7 @@
 """The routes of SPEC 7, all under /api."""
 
 from django.urls import path
+from rest_framework.parsers import MultiPartParser
 from rest_framework.renderers import JSONRenderer
 
 from agentweaver.api import (
@@ -8,6 +9,7 @@ from agentweaver.api import (
     converters,  # noqa: F401 - registers what the paths below are made of
     decisions,
     events,
+    files,
     histories,
     inbox,
     members,
@@ -18,6 +20,7 @@ from agentweaver.api import (
 )
 from agentweaver.api.contexts import PlainText
 from agentweaver.api.docs import docs, schema
+from agentweaver.api.parsing import StrictJSONParser
 from agentweaver.api.routing import resource
 
 _P = "projects/<project:p>"
@@ -29,6 +32,7 @@ _RUN = f"{_P}/runs/<run:run_id>"
 
 # A block can be had as JSON or bare.
 _BLOCK = (JSONRenderer, PlainText)
+_BODY_OR_FORM = (StrictJSONParser, MultiPartParser)
 
 urlpatterns = [
     path("schema", schema, name="api-schema"),
@@ -54,6 +58,9 @@ urlpatterns = [
     path(f"{_MEMORY}/retire", resource(POST=memories.retire_memory)),
     path(f"{_MEMORY}/history", resource(GET=memories.memory_history)),
     path(f"{_P}/memory", resource(GET=memories.search_memories)),
+    path(f"{_P}/memory/export", resource(POST=files.export_memory)),
+    path(f"{_P}/memory/export.zip", resource(renderers=(files.Zip, JSONRenderer), GET=files.export_zip)),
+    path(f"{_P}/memory/import", resource(parsers=_BODY_OR_FORM, POST=files.import_memory)),
     path(f"{_P}/memory/<row:id>/receipts", resource(GET=histories.memory_receipts)),
     path(f"{_P}/decisions/inbox", resource(GET=inbox.list_entries, POST=inbox.submit_entry)),
     path(_ENTRY, resource(GET=inbox.get_entry)),

@@ -5,8 +5,8 @@ One consistent read, then the files, then one swap. A failure anywhere leaves th
 
 from __future__ import annotations
 
+import io
 import logging
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,8 +30,6 @@ from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent
 logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 30.0
-SPOOLED = 8 * 1024 * 1024
-"""Bytes of a zip that are kept in memory; a larger one goes to a temporary file."""
 _FIRST_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
@@ -93,7 +91,8 @@ def export_zip(*, project_id: UUID, now: datetime) -> tuple[IO[bytes], ExportRep
     """
     rows, files = _mirror(project_id)
     manifest = manifest_of(rows.project, files, now)
-    stream: IO[bytes] = tempfile.SpooledTemporaryFile(SPOOLED)  # noqa: SIM115 - the caller reads and closes it
+    # The files are in memory already, so a temporary file for their smaller zip would save nothing and could be left open.
+    stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in [*((file.path, file.data) for file in files), (MANIFEST, manifest.as_bytes())]:
             archive.writestr(_zip_entry(path), data)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,8 @@ ANSWERS: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "record as Ana": _only("owner", "contributor", "worker", coordinator=(403, "agent_mismatch")),
     "decide": _only("owner", "coordinator", code="decider_required"),
     "decide as Ana": _only("owner", code="decider_required", coordinator=(403, "agent_mismatch")),
+    "export": _only("owner", "contributor", "orchestrator", "worker", "coordinator"),
+    "import": _only("owner", "contributor"),
     "run runs": _only("owner", "orchestrator"),
     "build Ana's context": _only("owner", "orchestrator", "worker"),
     "manage": _only("owner"),
@@ -125,6 +128,9 @@ ROUTES = (
     Route("read", "GET", f"{_MEMORY}/history"),
     Route("read", "GET", "/projects/{p}/memory"),
     Route("read", "GET", "/projects/{p}/memory/{memory}/receipts"),
+    Route("export", "POST", "/projects/{p}/memory/export"),
+    Route("export", "GET", "/projects/{p}/memory/export.zip"),
+    Route("import", "POST", "/projects/{p}/memory/import", {"source": "workspace"}),
     Route("read", "GET", "/projects/{p}/decisions/inbox"),
     Route("record as Ana", "POST", "/projects/{p}/decisions/inbox", _NEW_ENTRY, 201),
     Route("read", "GET", _ENTRY),
@@ -166,7 +172,9 @@ class World:
 
 
 @pytest.fixture
-def world(team: Team) -> World:
+def world(team: Team, tmp_path: Path, settings: Any) -> World:
+    settings.AGENTWEAVER_WORKSPACE_ROOT = str(tmp_path)
+    (tmp_path / team.project.slug / ".squad").mkdir(parents=True)
     User.objects.create_superuser("superuser", "")
     worker, coordinator = start_run(team), start_run(team, "Cleo", role="coordinator")
     return World(_rows(team, worker), {**_living(team, worker, coordinator), **_dead(team)})
