@@ -72,15 +72,15 @@ def test_json_is_the_preview_of_the_api(project: Project, team: Team, client: Cl
         project_id=project.pk, actor=team.owner, agent_name="Ben", type="learning", content="x", now=NOW
     )
     token = issue_personal_token(User.objects.get(username="viewer"), now=timezone.now()).token
-    asked = {"HTTP_AUTHORIZATION": f"Bearer {token}", "HTTP_ACCEPT": "application/json"}
+    asked = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
 
     result = json.loads(printed("lighthouse", "Ana", "--json"))
 
-    assert result == client.get("/api/projects/lighthouse/agents/Ana/context", **asked).json()
+    assert result == client.get("/api/projects/lighthouse/agents/Ana/context", headers=asked).json()
     assert [len(layer["rows"]) for layer in result["layers"]] == [1, 1, 0, 0]
     assert [row["reason"] for row in result["omitted"]] == ["other_agent"]
     result = json.loads(printed("lighthouse", "--decisions-only", "--json"))
-    assert result == client.get("/api/projects/lighthouse/context/decisions", **asked).json()
+    assert result == client.get("/api/projects/lighthouse/context/decisions", headers=asked).json()
 
 
 def test_json_of_nothing_has_no_context(team: Team) -> None:
