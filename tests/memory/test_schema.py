@@ -44,6 +44,9 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 APPEND_ONLY: tuple[str, ...] = importlib.import_module("memory.migrations.0002_append_only").TABLES
+UNIQUE: dict[str, tuple[tuple[str, ...], ...]] = importlib.import_module(
+    "memory.migrations.0005_no_replacement"
+).KEYS
 REFERENCES: dict[str, dict[str, str]] = importlib.import_module(
     "memory.migrations.0003_same_project"
 ).REFERENCES
@@ -264,8 +267,8 @@ def test_the_database_refuses_what_breaks_a_constraint(team: Team, name: str, vi
     with pytest.raises(IntegrityError) as caught, transaction.atomic():
         violate(team.project)
     message = str(caught.value)
-    # SQLite names the columns of a unique constraint, not the constraint.
-    assert name in message or message.startswith("UNIQUE constraint failed")
+    # SQLite names the columns of a unique constraint, not the constraint; on append-only tables a trigger speaks first.
+    assert name in message or message.startswith("UNIQUE constraint failed") or "append-only" in message
 
 
 def test_two_projects_cannot_share_a_slug(team: Team) -> None:
@@ -332,6 +335,37 @@ def test_what_is_append_only_can_be_neither_changed_nor_deleted(team: Team, tabl
         refused(f"TRUNCATE {table} CASCADE", because="append-only")
 
 
+@pytest.mark.parametrize(
+    ("table", "key"), [(table, key) for table, keys in UNIQUE.items() for key in keys], ids=str
+)
+def test_what_is_append_only_cannot_be_replaced(team: Team, table: str, key: tuple[str, ...]) -> None:
+    """Whichever key of a row the replacement repeats; a different one of its own for every other key."""
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite knows REPLACE")
+    one_row_of_each(team.project)
+    [model] = [m for m in apps.get_app_config("memory").get_models() if m._meta.db_table == table]
+    columns = [column.column for column in model._meta.concrete_fields if column.column != "id"]
+    other = {"hash": "'another'", "number": "number + 1000000", "sha256": "'another'"}
+    values = [column if column in key else other.get(column, column) for column in columns]
+    identity = "rowid" if "rowid" in key else "NULL"
+    refused(
+        f"INSERT OR REPLACE INTO {table} (rowid, {', '.join(columns)})"
+        f" SELECT {identity}, {', '.join(values)} FROM {table} LIMIT 1",
+        because="append-only",
+    )
+
+
+def test_every_key_of_an_append_only_table_is_guarded_against_replacement() -> None:
+    found = {}
+    for model in apps.get_app_config("memory").get_models():
+        if (table := model._meta.db_table) in APPEND_ONLY:
+            unique = [c for c in model._meta.constraints if isinstance(c, models.UniqueConstraint)]
+            keys = [tuple(model._meta.get_field(name).column for name in c.fields) for c in unique]
+            key = model._meta.pk.column
+            found[table] = {("rowid",), *keys, *([(key,)] if key != "id" else [])}
+    assert {table: set(keys) for table, keys in UNIQUE.items()} == found
+
+
 def triggers_present() -> set[tuple[str, str]]:
     sql = (
         "SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger'"
@@ -348,7 +382,8 @@ def triggers_promised() -> set[tuple[str, str]]:
         return {(table, f"{table}_append_only") for table in APPEND_ONLY} | {
             (table, f"{table}_same_project") for table in REFERENCES
         }
-    return {(table, f"{table}_no_{verb}") for table in APPEND_ONLY for verb in ("update", "delete")} | {
+    verbs = ("update", "delete", "replace")
+    return {(table, f"{table}_no_{verb}") for table in APPEND_ONLY for verb in verbs} | {
         (table, f"{table}_same_project_{verb}") for table in REFERENCES for verb in ("insert", "update")
     }
 
