@@ -110,6 +110,9 @@ def database() -> dict[str, Any]:
         config["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=60)
         config["CONN_HEALTH_CHECKS"] = True
     return config
+    if env.bool("DATABASE_PREPARED_STATEMENTS", default=True):
+        # Beyond every count: what asks for it is prepared (`memory.statements`), and nothing else ever is.
+        options["prepare_threshold"] = 2**31
 
 
 DATABASES = {"default": database()}

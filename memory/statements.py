@@ -9,6 +9,7 @@ settings allow that (`DATABASE_PREPARED_STATEMENTS`). What the rows mean is nobo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -69,6 +70,16 @@ def run(statement: Statement, values: Mapping[Any, Any]) -> list[tuple[Any, ...]
 
 def _bind_on_server(cursor: Any, connection: Any) -> None:
     """Django's cursors bind in the client, which cannot be prepared. Its wrapper stays: this statement is counted like any other."""
+    cursor.cursor = _prepared_cursor()(connection)
+
+
+@cache
+def _prepared_cursor() -> Any:
+    """A cursor that prepares what it executes, unless its connection forbids it. psycopg is there only with PostgreSQL."""
     from psycopg import RawCursor
 
-    cursor.cursor = RawCursor(connection)
+    class Prepared(RawCursor[Any]):
+        def execute(self, *args: Any, **options: Any) -> Any:
+            return super().execute(*args, prepare=True, **options)
+
+    return Prepared
