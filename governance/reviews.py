@@ -170,8 +170,7 @@ def reject_entry(
         if (entry.status, entry.reviewed_by, entry.reason) == (EntryStatus.REJECTED, actor.identity, why):
             return entry
         require_pending(entry)
-        if revision is not None:
-            require_revision(entry, revision)
+        _require_read(entry, revision)
         rejected = {
             "status": EntryStatus.REJECTED,
             "reviewed_by": opened.identity,
@@ -179,6 +178,12 @@ def reject_entry(
             "reason": why,
         }
         return opened.update(entry, "entry.reject", rejected, reason=why, compiled=False)
+
+
+def _require_read(row: Any, revision: int | None) -> None:
+    """Putting a row away gives nothing authority, so the API need not name a revision; the pages always do. Raises Stale."""
+    if revision is not None:
+        require_revision(row, revision)
 
 
 # Memories
@@ -235,11 +240,12 @@ def retire_memory(
     memory_id: int,
     agent_name: str | None = None,
     reason: str,
+    revision: int | None = None,
     now: datetime,
 ) -> AgentMemory:
     """Take a memory out of every later compile; the row and its history stay. Also how a legacy memory is refused.
 
-    Raises NotFound, Refused, Invalid, Conflict when it is retired already.
+    With a `revision` it must be the one that was read. Raises NotFound, Refused, Invalid, Stale, Conflict when it is retired already.
     """
     with Cleaner() as clean:
         why = clean("reason", clean_reason, reason)
@@ -249,6 +255,7 @@ def retire_memory(
             if (memory.retired_by, memory.retire_reason) == (actor.identity, why):
                 return memory
             raise Conflict(f"This memory was already retired by {memory.retired_by}.", memory)
+        _require_read(memory, revision)
         retired = {"retired_at": now, "retired_by": opened.identity, "retire_reason": why, "updated_at": now}
         action = "memory.refuse" if memory.trust_state == TrustState.LEGACY else "memory.retire"
         return opened.update(memory, action, retired, reason=why)
@@ -368,17 +375,26 @@ def approve_decision(
 
 
 def supersede_decision(
-    *, project_id: UUID, actor: Actor, decision_id: int, superseded_by: int, reason: str, now: datetime
+    *,
+    project_id: UUID,
+    actor: Actor,
+    decision_id: int,
+    superseded_by: int,
+    reason: str,
+    revision: int | None = None,
+    now: datetime,
 ) -> Decision:
     """Let another decision of the project take this one's place: it leaves the next compile, its history stays.
 
-    Raises NotFound, Refused, Invalid (unknown successor, itself, or a circle), Conflict when it is not active.
+    With a `revision` it must be the one that was read. Raises NotFound, Refused, Invalid (unknown successor, itself, or a circle),
+    Stale, Conflict when it is not active.
     """
     with Cleaner() as clean:
         why = clean("reason", clean_reason, reason)
     with deciding(project_id, actor, now) as opened:
         decision = locked_decision(opened, decision_id)
         require_active(decision)
+        _require_read(decision, revision)
         successor = _successor(decision, superseded_by)
         values = {"status": DecisionStatus.SUPERSEDED, "superseded_by": successor, "updated_at": now}
         return opened.update(decision, "decision.supersede", values, reason=why)
@@ -397,14 +413,24 @@ def _successor(decision: Decision, successor_id: int) -> Decision:
 
 
 def archive_decision(
-    *, project_id: UUID, actor: Actor, decision_id: int, reason: str, now: datetime
+    *,
+    project_id: UUID,
+    actor: Actor,
+    decision_id: int,
+    reason: str,
+    revision: int | None = None,
+    now: datetime,
 ) -> Decision:
-    """Put an active decision away; also how a legacy decision is refused. Raises NotFound, Refused, Invalid, Conflict."""
+    """Put an active decision away; also how a legacy decision is refused.
+
+    With a `revision` it must be the one that was read. Raises NotFound, Refused, Invalid, Stale, Conflict.
+    """
     with Cleaner() as clean:
         why = clean("reason", clean_reason, reason)
     with deciding(project_id, actor, now) as opened:
         decision = locked_decision(opened, decision_id)
         require_active(decision)
+        _require_read(decision, revision)
         action = "decision.refuse" if decision.trust_state == TrustState.LEGACY else "decision.archive"
         values = {"status": DecisionStatus.ARCHIVED, "updated_at": now}
         return opened.update(decision, action, values, reason=why)

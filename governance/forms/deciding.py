@@ -34,7 +34,7 @@ class ApproveForm(CorrectionsForm):
 
 
 class RefuseForm(forms.Form):
-    """Reject, retire or archive, and why. Where a verb names no revision it is kept for the answer alone."""
+    """Reject, retire or archive at the revision that was read, and why."""
 
     revision = revision_field()
     reason = ReasonField()

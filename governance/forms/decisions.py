@@ -73,4 +73,5 @@ class SupersedeForm(forms.Form):
     """Which decision takes over, and why."""
 
     superseded_by = forms.IntegerField(error_messages={"required": "Choose the decision that takes over."})
+    revision = revision_field()
     reason = ReasonField()

@@ -64,6 +64,9 @@ class ReasonField(TextField):
     def __init__(self) -> None:
         super().__init__(limit=MAX_REASON, rows=2, label="Reason", error_messages={"required": "Say why."})
 
+    def clean(self, value: Any) -> str:
+        return super().clean(value if value and value.strip() else "")
+
 
 class PickedField(forms.Field):
     """The rows a reader picked, each with the revision they saw."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 
@@ -28,7 +28,19 @@ def shown(text: str | None) -> SafeString:
 
 
 def _piece(text: str, unseen: bool) -> str:
-    return format_html('<span class="chip">{}</span>', text) if unseen else escape(text)
+    return _chip(text) if unseen else escape(text)
+
+
+def _chip(name: str) -> SafeString:
+    return format_html('<span class="chip">{}</span>', name)
+
+
+@register.filter
+def named(markup: str) -> SafeString:
+    """Markup that is safe already, with the invisible characters of the text in it as named chips; tags hold none of them."""
+    html = str(conditional_escape(markup))
+    parts = (_chip(piece.text) if piece.unseen else piece.text for piece in pieces(html))
+    return mark_safe("".join(parts))  # noqa: S308 - escaped above, and so is every chip
 
 
 @register.filter
@@ -100,13 +112,15 @@ def source_badge(row: Any) -> SafeString:
     """Where a row came from: a person, a run or a file."""
     kind = {"human": "human", "run": "run", "legacy": "legacy"}[row.source_kind]
     label = {"human": f"by {row.source_identity}", "run": "by a run", "legacy": "imported"}[row.source_kind]
-    return format_html('<span class="badge badge--{}" title="{}">{}</span>', kind, row.source_identity, label)
+    return format_html(
+        '<span class="badge badge--{}" title="{}">{}</span>', kind, row.source_identity, shown(label)
+    )
 
 
 @register.simple_tag
 def tag_badges(tags: list[str]) -> SafeString:
     """The tags of a row."""
-    return format_html_join(" ", '<span class="badge badge--tag">{}</span>', ((tag,) for tag in tags))
+    return format_html_join(" ", '<span class="badge badge--tag">{}</span>', ((shown(tag),) for tag in tags))
 
 
 @register.simple_tag

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,7 +72,10 @@ class Board:
         above = frozenset((row.kind, row.row.pk) for row in lost)
         context = self.listing(access, QueryDict(urlsplit(here).query), here, above)
         context |= {"report": said, "failed": status != 200, "lost": lost}
-        context["reason"] = request.POST.get("reason", "") if status != 200 else ""
+        if status != 200:
+            context["typed"] = request.POST
+        if status == 422:
+            context["rows"] = picked_again(context.get("rows", ()), request.POST.getlist("item"))
         if is_partial(request):
             return outcome(request, access, f"{self.template}#results", context, said=said, status=status)
         return page(request, access, self.template, context, section=self.section, status=status)
@@ -83,6 +86,14 @@ def _lost(access: Access, lost: Failed, row: Row, reason: str) -> WaitingRow:
         row, flags_of(*texts_of(row)), problem=sentence_for(lost.error), reason=reason, picked=True,
         changes=changes_since(access.project, row, lost.picked.revision),
     )  # fmt: skip
+
+
+def picked_again(rows: Sequence[WaitingRow], items: Sequence[str]) -> list[WaitingRow]:
+    """The rows as they were picked: each whose text is still the one that was picked."""
+    picked = frozenset(items)
+    return [
+        replace(row, picked=str(Picked(row.kind, row.row.pk, row.row.revision)) in picked) for row in rows
+    ]
 
 
 def sentence(done: int, failed: int, word: str) -> str:

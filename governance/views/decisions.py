@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -176,7 +175,7 @@ def archive(request: PageRequest, access: Access, decision_id: int) -> HttpRespo
     def verb() -> str:
         row = reviews.archive_decision(
             project_id=access.project.pk, actor=access.actor, decision_id=decision_id,
-            reason=form.cleaned_data["reason"], now=timezone.now(),
+            reason=form.cleaned_data["reason"], revision=form.cleaned_data["revision"], now=timezone.now(),
         )  # fmt: skip
         return f"Archived decision {decision_id}. {told_sentence(access.project, row)}"
 
@@ -195,26 +194,37 @@ def supersede(request: PageRequest, access: Access, decision_id: int) -> HttpRes
         except Invalid as refusal:
             add_refusal(form, refusal)
         except Conflict as lost:
-            return _picker(request, access, row, form, 409, sentence_for(lost))
-    return _picker(request, access, row, form, 422 if form.errors else 200)
+            return _supersede_lost(request, access, decision_id, form, lost)
+    return _picker(request, access, row, form, status=422 if form.errors else 200)
 
 
 def _superseded(request: PageRequest, access: Access, row: Decision, data: dict[str, Any]) -> HttpResponse:
     done = reviews.supersede_decision(
         project_id=access.project.pk, actor=access.actor, decision_id=row.pk,
-        superseded_by=data["superseded_by"], reason=data["reason"], now=timezone.now(),
+        superseded_by=data["superseded_by"], reason=data["reason"], revision=data["revision"], now=timezone.now(),
     )  # fmt: skip
     said = f"Decision {row.pk} is superseded by decision {data['superseded_by']}."
     return go(request, address(access, row.pk), f"{said} {told_sentence(access.project, done)}")
 
 
+def _supersede_lost(
+    request: PageRequest, access: Access, decision_id: int, form: SupersedeForm, lost: Conflict
+) -> HttpResponse:
+    """409: what changed meanwhile, and what was chosen and typed, to be sent again at the revision that is shown now."""
+    found = decision_of(access.project, decision_id)
+    changes = changes_since(access.project, found, form.cleaned_data["revision"])
+    return _picker(
+        request, access, found, form, status=409, row={"problem": sentence_for(lost), "changes": changes}
+    )
+
+
 def _picker(
-    request: PageRequest, access: Access, row: Decision, form: forms.Form, status: int, problem: str = ""
+    request: PageRequest, access: Access, decision: Decision, form: SupersedeForm, *, status: int, **more: Any
 ) -> HttpResponse:
     text = request.GET.get("q", "").replace("\0", "")[:200]
     context = {
-        "decision": decision_of(access.project, row.pk) if problem else row, "form": form, "q": text, "problem": problem,
-        "candidates": successors(access.project, row, text), "chosen": request.POST.get("superseded_by", ""),
+        "decision": decision, "form": form, "q": text, "candidates": successors(access.project, decision, text),
+        "chosen": request.POST.get("superseded_by", ""), **more,
     }  # fmt: skip
     return page(
         request, access, SUPERSEDE, context, section="decisions", fragment="candidates", status=status

@@ -92,10 +92,11 @@ class Desk:
         said: str = "",
         **more: Any,
     ) -> HttpResponse:
-        """The row alone as htmx's answer to a POST, else its own page."""
+        """The row alone as htmx's answer to a POST, to be picked again where it could be; else its own page."""
         back = return_address(request, self.list_address(access))
         context = {"row": row, "here": back, **self.choices}
         if request.method == "POST" and is_partial(request):
+            context["pickable"] = "pickable" in request.POST
             return outcome(request, access, self.row_template, context, said=said, status=status)
         context |= {**self.beyond(access, row.row), **more}
         return page(request, access, self.page_template, context, section=self.section, status=status)

@@ -120,7 +120,7 @@ def retire(request: PageRequest, access: Access, memory_id: int) -> HttpResponse
     def verb() -> str:
         row = reviews.retire_memory(
             project_id=access.project.pk, actor=access.actor, memory_id=memory_id,
-            reason=form.cleaned_data["reason"], now=timezone.now(),
+            reason=form.cleaned_data["reason"], revision=form.cleaned_data["revision"], now=timezone.now(),
         )  # fmt: skip
         return f"Retired memory {memory_id}. {told_sentence(access.project, row)}"
 

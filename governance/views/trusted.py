@@ -43,7 +43,7 @@ def _decide_decision(access: Access, picked: Picked, form: TrustedBulkForm) -> D
     if form.cleaned_data["do"] == form.APPROVE:
         corrections = form.corrections("decision")
         return reviews.approve_decision(**given, revision=picked.revision, corrections=corrections)
-    return reviews.archive_decision(**given, reason=form.cleaned_data["reason"])
+    return reviews.archive_decision(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
 
 
 def _decide_memory(access: Access, picked: Picked, form: TrustedBulkForm) -> AgentMemory:
@@ -51,7 +51,7 @@ def _decide_memory(access: Access, picked: Picked, form: TrustedBulkForm) -> Age
     if form.cleaned_data["do"] == form.APPROVE:
         corrections = form.corrections("memory")
         return reviews.approve_memory(**given, revision=picked.revision, corrections=corrections)
-    return reviews.retire_memory(**given, reason=form.cleaned_data["reason"])
+    return reviews.retire_memory(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
 
 
 def _caller(access: Access) -> dict[str, Any]:

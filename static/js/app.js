@@ -144,11 +144,59 @@
   };
 
   document.addEventListener("keydown", (event) => {
+    // A reason ends with Enter in the act it is a reason for, never in the form's first button.
+    const { enter } = event.target.dataset ?? {};
+    if (enter && event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      document.getElementById(enter).click();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
     if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]")) return;
     if (!one("[data-keys]") || !(keysOn() || event.key === "?") || !KEYS[event.key]) return;
     event.preventDefault();
     KEYS[event.key]();
+  });
+
+  // --- how far an import is: first what was sent, then what the server says of its own work --------------
+
+  const POLL = 700;
+
+  function tell(form, words, done, total) {
+    const place = one("[data-progress-shown]", form);
+    const bar = one("progress", place);
+    place.hidden = false;
+    one("[data-progress-words]", place).textContent = words;
+    if (total) {
+      bar.max = total;
+      bar.value = done;
+    } else {
+      bar.removeAttribute("value");
+    }
+  }
+
+  async function ask(form) {
+    const answer = await fetch(form.dataset.progress, { headers: { Accept: "application/json" } });
+    if (!answer.ok) return;
+    const { stage, done, total } = await answer.json();
+    if (stage === "reading") tell(form, `Reading file ${done} of ${total}.`, done, total);
+    if (stage === "writing" && done < total) tell(form, `Writing record ${done} of ${total}. Nothing counts before the last one.`, done, total);
+    if (stage === "writing" && done === total) tell(form, "Saving.", 0, 0);
+  }
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const form = event.detail.elt.closest("form[data-progress]");
+    if (!form) return;
+    tell(form, "Sending.", 0, 0);
+    // An answer that fails or comes late only leaves the bar as it is; the import's own answer says what became of it.
+    const timer = setInterval(() => { ask(form).catch(() => {}); }, POLL);
+    event.detail.xhr.addEventListener("loadend", () => clearInterval(timer));
+  });
+  document.addEventListener("htmx:xhr:progress", (event) => {
+    const form = event.target.closest("form[data-progress]");
+    if (form && event.detail.lengthComputable && event.detail.loaded < event.detail.total) {
+      tell(form, "Sending.", event.detail.loaded, event.detail.total);
+    }
   });
 
   // --- dialogs and copying ----------------------------------------------------------------------------

@@ -249,6 +249,24 @@ def test_rejecting_may_name_the_text_that_was_read(team: Team) -> None:
     assert decide(team, reject_entry, entry_id=entry.pk, reason="No.").status == "rejected"
 
 
+def test_putting_away_may_name_the_text_that_was_read(team: Team) -> None:
+    memory = MemoryFactory(project=team.project, revision=2)
+    decision, successor = (DecisionFactory(project=team.project, revision=2) for _ in range(2))
+    attempts: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+        (retire_memory, {"memory_id": memory.pk}),
+        (archive_decision, {"decision_id": decision.pk}),
+        (supersede_decision, {"decision_id": decision.pk, "superseded_by": successor.pk}),
+    ]
+    for verb, row in attempts:
+        with pytest.raises(Stale):
+            decide(team, verb, **row, revision=1, reason="Out of date.")
+    assert decide(team, retire_memory, memory_id=memory.pk, revision=2, reason="Out of date.").is_retired
+    assert (
+        decide(team, archive_decision, decision_id=decision.pk, revision=2, reason="Out of date.").status
+        == "archived"
+    )
+
+
 # The whole table of an entry
 
 
