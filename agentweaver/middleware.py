@@ -22,6 +22,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from agentweaver.api import problems
 from agentweaver.api.problem_schema import MEDIA_TYPE
+from agentweaver.operations import logs
 
 HEADER = "X-Request-ID"
 
@@ -31,13 +32,17 @@ Handler = Callable[[HttpRequest], HttpResponse]
 
 
 def request_ids(get_response: Handler) -> Handler:
-    """Every request has an id, the caller's if it sent a plain one; the answer names it, and so does every problem."""
+    """Every request has an id, the caller's if it sent a plain one; the answer, every problem and every log line name it."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
         request_id = given if _ACCEPTED_ID.fullmatch(given) else uuid.uuid4().hex
         request.META[problems.REQUEST_ID] = request_id
-        response = get_response(request)
+        held = logs.request_id.set(request_id)
+        try:
+            response = get_response(request)
+        finally:
+            logs.request_id.reset(held)
         response[HEADER] = request_id
         return response
 
@@ -113,6 +118,26 @@ def private_pages(get_response: Handler) -> Handler:
             patch_vary_headers(response, ["HX-Request"])
             if "Cache-Control" not in response:
                 patch_cache_control(response, private=True, no_store=True)
+        return response
+
+    return middleware
+
+
+FEATURES = (
+    "accelerometer", "autoplay", "bluetooth", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer",
+    "microphone", "midi", "payment", "publickey-credentials-get", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking",
+)  # fmt: skip
+"""What browsers offer and no page of ours asks for."""
+
+
+def closed_features(get_response: Handler) -> Handler:
+    """No page may use a device, and no other site may take an answer of ours into its own pages (SPEC 10)."""
+    policy = ", ".join(f"{feature}=()" for feature in FEATURES)
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response["Permissions-Policy"] = policy
+        response["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
 
     return middleware

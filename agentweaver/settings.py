@@ -7,6 +7,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from agentweaver.operations import logs
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
@@ -23,8 +25,8 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[:
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 HTTPS = env.bool("HTTPS", default=not DEBUG)
 """Whether browsers reach the service by https: cookies become secure-only, plain http is redirected, HSTS is sent."""
-BEHIND_PROXY = env.bool("BEHIND_PROXY", default=False)
-"""Whether a proxy of ours sets X-Forwarded-Proto and X-Forwarded-For; never believe them otherwise."""
+TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=[])
+"""Addresses or networks of our own proxies, or `unix`. What anyone else forwards is thrown away before it is read."""
 
 INSTALLED_APPS = [
     "governance",
@@ -48,11 +50,16 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "agentweaver.operations.addresses.client_addresses",
     "agentweaver.middleware.request_ids",
+    "agentweaver.operations.probes.probes",
+    "agentweaver.operations.access.access_log",
     "agentweaver.middleware.api_problems",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "agentweaver.middleware.closed_features",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "agentweaver.middleware.private_pages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -61,7 +68,6 @@ MIDDLEWARE = [
     "agentweaver.middleware.SignedIn",
     "agentweaver.middleware.reader_zone",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -152,7 +158,10 @@ AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", default=5)
 AXES_COOLOFF_TIME = env.float("LOGIN_COOLOFF_HOURS", default=0.25)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_TEMPLATE = "registration/locked_out.html"
+AXES_ENABLE_ADMIN = False  # governance/admin.py shows its tables
+AXES_LOCKOUT_CALLABLE = "agentweaver.operations.limits.locked_out"
+LOGIN_ATTEMPTS_PER_MINUTE = env.int("LOGIN_ATTEMPTS_PER_MINUTE", default=30)
+"""How many log-ins one address may try, under whatever names; 0 means no limit."""
 
 RUN_CREDENTIAL_HOURS = env.int("RUN_CREDENTIAL_HOURS", default=24)
 """How long a run's credential lives at most (SPEC 5)."""
@@ -197,16 +206,16 @@ CONTENT_SECURITY_POLICY = {
 }
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
-if BEHIND_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+# agentweaver.operations.addresses leaves the header only where a trusted proxy set it.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.int("MAX_BODY_BYTES", default=2_500_000)
 MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=32_000_000)
@@ -219,16 +228,44 @@ FILE_UPLOAD_HANDLERS = [
 
 # API
 
+# Operations
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+LOGGING = logs.configuration(readable=DEBUG, level=LOG_LEVEL)
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+"""Who holds it may read /metrics; without one there is no such address."""
+if METRICS_TOKEN and len(METRICS_TOKEN) < 20:
+    raise ImproperlyConfigured("METRICS_TOKEN is too short to be a secret: take 20 characters or more.")
+
+WEB = {
+    "bind": env.str("WEB_BIND", default="127.0.0.1:8000"),
+    "workers": env.int("WEB_CONCURRENCY", default=2),
+    "threads": env.int("WEB_THREADS", default=4),
+    "timeout": env.int("WEB_TIMEOUT", default=60),
+    "graceful_timeout": env.int("WEB_GRACEFUL_TIMEOUT", default=30),
+    "max_requests": env.int("WEB_MAX_REQUESTS", default=20_000),
+}
+"""What gunicorn.conf.py takes from the environment: every read of it stands in this file."""
+
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=6000)
 """How much one person or run may ask of the API (SPEC 10); 0 means no limit."""
 
 REST_FRAMEWORK = {
+UNPROVEN_REQUESTS_PER_MINUTE = env.int("UNPROVEN_REQUESTS_PER_MINUTE", default=300)
+"""How much one address may ask of the API without a credential, or with one that is refused; 0 means no limit."""
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        # One entry for each caller of the last two minutes; the default of 300 would forget counters under a flood.
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}
     "DEFAULT_AUTHENTICATION_CLASSES": ["agentweaver.api.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["agentweaver.api.permissions.DenyByDefault"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["agentweaver.api.parsing.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_THROTTLE_CLASSES": ["agentweaver.api.throttling.PerCredential"],
+    "DEFAULT_THROTTLE_CLASSES": ["agentweaver.api.throttling.PerCaller"],
     "EXCEPTION_HANDLER": "agentweaver.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,

@@ -3,11 +3,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from agentweaver.operations import limits
 from governance.views import accounts
 
 urlpatterns = [
     path("", include("governance.urls")),
-    path("account/login", accounts.log_in, name="login"),
+    path("account/login", limits.log_ins(accounts.log_in), name="login"),
     path("account/logout", accounts.log_out, name="logout"),
     path("account/password", accounts.change_password, name="password_change"),
     path("account/password/changed", accounts.password_changed, name="password_changed"),

@@ -6,4 +6,8 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweaver.settings")
 
-application = get_wsgi_application()
+django_application = get_wsgi_application()
+
+from agentweaver.operations.bodies import measured  # noqa: E402 - needs the settings
+
+application = measured(django_application)

@@ -10,6 +10,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.request import Request
 
 from agentweaver.api.problems import challenge
+from agentweaver.operations import limits
 from governance.credentials import verify
 from memory.actors import Actor, Human
 from memory.errors import CredentialRefused, Refused
@@ -23,11 +24,25 @@ class CredentialAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
         header = request.META.get("HTTP_AUTHORIZATION")
-        actor = _bearer(header) if header is not None else _session(request)
+        actor = _proven(request, header) if header is not None else _session(request)
         return (actor, None) if actor is not None else None
 
     def authenticate_header(self, request: Request) -> str:
         return challenge("not_authenticated")
+
+
+def _proven(request: Request, header: str) -> Actor:
+    """The actor of a credential. An address whose credentials are refused too often is told to wait, not why.
+
+    A credential that is good is served from the same address all the same: one broken agent must not silence its neighbours, and nobody
+    guesses 256 bits.
+    """
+    try:
+        return _bearer(header)
+    except CredentialRefused:
+        if limits.unproven_is_over(request._request):
+            raise exceptions.Throttled(limits.wait()) from None
+        raise
 
 
 def _bearer(header: str) -> Actor:

@@ -22,6 +22,7 @@ from agentweaver.api.names import agent_name
 from agentweaver.api.pagination import Page, page_of, whole_number
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import PolicyRow, Row
+from agentweaver.operations import metrics
 from governance.policies import Action
 from memory import explanation
 from memory.compiler import CompiledContext, Limits, compile_context, compile_decisions, etag
@@ -189,6 +190,7 @@ def build_run_context(request: Request, run: Run) -> HttpResponseBase:
     if not run.is_running:
         raise Conflict("This run has ended.", run)
     built = build_for_run(run, limits, timezone.now())
+    metrics.count_compile("run", built.compiled)
     if built.error is not None and not run.is_child:
         return _over_budget(request, built)
     return Response(_told(built), headers={"Cache-Control": "no-store"})
@@ -262,8 +264,10 @@ def _previewed(
     tag = etag(project, what, limits.max_items, limits.max_tokens, "text" if as_text else "json")
     if _is_known(request, tag):
         answer: HttpResponseBase = HttpResponse(status=304)
+        metrics.compiles.labels("preview", "unchanged").inc()
     else:
         compiled = compile_(limits)
+        metrics.count_compile("preview", compiled)
         # A change in between would put the newer rows under the older tag.
         tag = tag if compiled.epoch == project.epoch else ""
         answer = (

@@ -22,6 +22,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from agentweaver.api import rows
 from agentweaver.api.problem_schema import MEDIA_TYPE
+from agentweaver.operations.routes import route_of
 from memory.errors import (
     Conflict,
     CredentialRefused,
@@ -112,6 +113,8 @@ def answer(problem: Problem, request: HttpRequest | None) -> HttpResponse:
         body, status=problem.status, content_type=MEDIA_TYPE, headers=dict(problem.headers)
     )
     response["Cache-Control"] = "no-store"
+    # For the access log and the counters.
+    response.problem_code = problem.code  # type: ignore[attr-defined]
     return response
 
 
@@ -139,13 +142,13 @@ def in_place_of(response: HttpResponse, request: HttpRequest) -> HttpResponse:
 
 def _log(error: Exception, problem: Problem, request: HttpRequest | None) -> None:
     """Faults of ours with a trace; what callers do in one line, since expected conflicts are no faults."""
-    path = request.path if request is not None else ""
+    route = route_of(request) if request is not None else ""
     if problem.status >= 500:
-        logger.error("%s at %s", problem.code, path, exc_info=error)
+        logger.error("%s at %s", problem.code, route, exc_info=error)
     elif problem.status == HTTPStatus.CONFLICT:
-        logger.warning("%s at %s: %s", problem.code, path, problem.detail)
+        logger.warning("%s at %s: %s", problem.code, route, problem.detail)
     else:
-        logger.info("%s at %s", problem.code, path)
+        logger.info("%s at %s", problem.code, route)
 
 
 def problem_of(error: Exception) -> Problem:
@@ -202,7 +205,7 @@ def _framework(error: exceptions.APIException) -> Problem:
             return Problem(400, "invalid", "The body cannot be read.", {"body": [str(error.detail)]})
         case exceptions.Throttled():
             wait = {"Retry-After": str(int(getattr(error, "wait", None) or 1) + 1)}
-            return Problem(429, "too_many_requests", "Too many requests with this credential.", headers=wait)
+            return Problem(429, "too_many_requests", "Too many requests in this minute.", headers=wait)
         case exceptions.UnsupportedMediaType():
             return Problem(415, "unsupported_media_type", "This kind of body is not read here.")
         case _:

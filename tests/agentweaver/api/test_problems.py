@@ -165,6 +165,13 @@ def test_a_body_that_is_no_json_object_is_400_and_writes_nothing(contributor: Ca
     assert LedgerEvent.objects.count() == events
 
 
+@pytest.mark.parametrize("digits", [b"9" * 101, b"-" + b"9" * 100_000])
+def test_a_number_without_end_is_refused_before_it_is_read(contributor: Caller, digits: bytes) -> None:
+    assert errors(raw(contributor, b'{"content": ' + digits + b"}")) == {
+        "body": ["A number has too many digits."]
+    }
+
+
 def test_a_body_over_the_limit_is_413(contributor: Caller, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000
     body = json.dumps({**GOOD, "content": "x" * 1_000})
