@@ -226,8 +226,6 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
 
-# API
-
 # Operations
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
@@ -247,10 +245,10 @@ WEB = {
 }
 """What gunicorn.conf.py takes from the environment: every read of it stands in this file."""
 
+# API
+
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=6000)
 """How much one person or run may ask of the API (SPEC 10); 0 means no limit."""
-
-REST_FRAMEWORK = {
 UNPROVEN_REQUESTS_PER_MINUTE = env.int("UNPROVEN_REQUESTS_PER_MINUTE", default=300)
 """How much one address may ask of the API without a credential, or with one that is refused; 0 means no limit."""
 CACHES = {
@@ -260,6 +258,8 @@ CACHES = {
         "OPTIONS": {"MAX_ENTRIES": 50_000},
     }
 }
+
+REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["agentweaver.api.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["agentweaver.api.permissions.DenyByDefault"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
