@@ -31,7 +31,7 @@ TRUSTED_PROXIES = env.list("TRUSTED_PROXIES", default=[])
 INSTALLED_APPS = [
     "governance",
     "memory",
-    "django.contrib.admin",
+    "governance.apps.SuperuserAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -158,6 +158,7 @@ AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", default=5)
 AXES_COOLOFF_TIME = env.float("LOGIN_COOLOFF_HOURS", default=0.25)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+AXES_ENABLE_ADMIN = False  # governance/admin.py shows its tables
 AXES_ENABLE_ADMIN = False  # governance/admin.py shows its tables
 AXES_LOCKOUT_CALLABLE = "agentweaver.operations.limits.locked_out"
 LOGIN_ATTEMPTS_PER_MINUTE = env.int("LOGIN_ATTEMPTS_PER_MINUTE", default=30)

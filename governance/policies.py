@@ -172,6 +172,12 @@ def _with_grants(rows: QuerySet[Any], actor: Actor, project: str) -> QuerySet[An
     return annotated
 
 
+def require_superuser(actor: Actor) -> None:
+    """For what belongs to the whole installation and decides nothing. Raises NotFound for everybody else."""
+    if isinstance(actor, VerifiedRun) or not _as_superuser(actor.username):
+        raise NotFound
+
+
 def visible_projects(actor: Actor) -> QuerySet[Project]:
     """The projects the actor may read."""
     if isinstance(actor, VerifiedRun):
@@ -315,16 +321,19 @@ def _permission(role: Role) -> Permission:
 
 def _require_an_owner(project: Project) -> None:
     """The last owner cannot be removed or demoted (SPEC 5)."""
+    if not has_owner(project):
+        raise Conflict("A project keeps at least one owner.", code="last_owner")
+
+
+def has_owner(project: Project) -> bool:
+    """Whether somebody active can decide in the project, directly or through a group."""
     users = User.objects.filter(is_active=True)
     owner = Role.OWNER.value
     direct = users.filter(
         projectusergrant__content_object=project, projectusergrant__permission__codename=owner
     )
-    if direct.exists():
-        return
-    if users.filter(
+    grouped = users.filter(
         groups__projectgroupgrant__content_object=project,
         groups__projectgroupgrant__permission__codename=owner,
-    ).exists():
-        return
-    raise Conflict("A project keeps at least one owner.", code="last_owner")
+    )
+    return direct.exists() or grouped.exists()
