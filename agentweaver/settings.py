@@ -159,7 +159,6 @@ AXES_COOLOFF_TIME = env.float("LOGIN_COOLOFF_HOURS", default=0.25)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_ENABLE_ADMIN = False  # governance/admin.py shows its tables
-AXES_ENABLE_ADMIN = False  # governance/admin.py shows its tables
 AXES_LOCKOUT_CALLABLE = "agentweaver.operations.limits.locked_out"
 LOGIN_ATTEMPTS_PER_MINUTE = env.int("LOGIN_ATTEMPTS_PER_MINUTE", default=30)
 """How many log-ins one address may try, under whatever names; 0 means no limit."""
