@@ -6,7 +6,7 @@ the rules leave out (without it). Its parts are built from `memory.layers`; noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -37,7 +37,8 @@ OMITTED_LIMIT = 200
 class Candidate(NamedTuple):
     """One row of the statement. `reason` is None for a row the rules select; the text is None for one they leave out.
 
-    `created_at` is a time as the database writes it: good for ordering, nothing else. What a table does not have is None.
+    `created_at` is a time as the database writes it: good for ordering, nothing else. What a table does not have is None, and so is
+    `agent_name` on the asking agent's own memories.
     """
 
     kind: str
@@ -96,6 +97,8 @@ def _constant(value: str | int) -> Value:
 
 
 _AUTHOR = {"by": F("agent_id"), "by_name": F("agent__name")}
+# Whoever asks knows its own name: not looking it up for each row saves two joins.
+_ONESELF = {"by": F("agent_id")}
 _ROW = {
     "row_id": F("pk"),
     "row_revision": F("revision"),
@@ -131,15 +134,15 @@ def _memories(project: Project, agent_id: int, trust: TrustPolicy) -> Iterator[Q
     *_, others = memory_scopes(agent_id, trust)
     of_agent = _found(memories, memory_compiled_for(), agent_id)
     across = _found(memories, memory_compiled_across(), project.pk)
-    yield _memory_columns(of_agent.filter(core.selected), Layer.CORE)
-    yield _memory_columns(of_agent.filter(own.selected), Layer.LEARNINGS)
-    yield _memory_columns(across.filter(others.selected), Layer.LEARNINGS)
+    yield _memory_columns(of_agent.filter(core.selected), Layer.CORE, _ONESELF)
+    yield _memory_columns(of_agent.filter(own.selected), Layer.LEARNINGS, _ONESELF)
+    yield _memory_columns(across.filter(others.selected), Layer.LEARNINGS, _AUTHOR)
 
 
-def _memory_columns(rows: QuerySet[Any], layer: Layer) -> QuerySet[Any, Any]:
+def _memory_columns(rows: QuerySet[Any], layer: Layer, by: Mapping[str, F]) -> QuerySet[Any, Any]:
     return _columns(
         rows, kind=_constant("memory"), row_layer=_constant(int(layer)), created=_time("created_at"),
-        row_content=F("content"), row_importance=F("importance"), **_AUTHOR, **_ROW,
+        row_content=F("content"), row_importance=F("importance"), **by, **_ROW,
     )  # fmt: skip
 
 
@@ -153,19 +156,24 @@ def _session(project: Project) -> QuerySet[Any, Any]:
 
 
 def _left_out_decisions(project: Project) -> QuerySet[Any, Any]:
-    return _left_out(Decision.objects.filter(project=project), "decision", decision_reason())
+    rows = Decision.objects.filter(project=project)
+    return _left_out(rows.exclude(all_hold(DECISIONS)), "decision", decision_reason())
 
 
 def _left_out_memories(project: Project, agent_id: int, trust: TrustPolicy) -> QuerySet[Any, Any]:
-    why = memory_reason(memory_scopes(agent_id, trust))
-    return _left_out(AgentMemory.objects.filter(project=project), "memory", why)
+    scopes = memory_scopes(agent_id, trust)
+    core, own, others = (scope.selected for scope in scopes)
+    rows = AgentMemory.objects.filter(project=project).exclude(core | own | others)
+    return _left_out(rows, "memory", memory_reason(scopes))
 
 
 def _left_out(rows: QuerySet[Any], kind: str, why: Any) -> QuerySet[Any, Any]:
-    """The newest rows that have a reason to be out: one more than is named, so that a rest is noticed."""
-    rows = rows.annotate(out=why).exclude(out="").order_by("-created_at", "-pk")
-    values = {"kind": _constant(kind), "row_id": F("pk"), "reason": F("out"), "created": _time("created_at")}
-    return _columns(rows, **values)[: OMITTED_LIMIT + 1]
+    """The newest rows that are out, with the reason: one more than is named, so that a rest is noticed.
+
+    That a reason is there would say the same as that no layer selects them, and costs the database twice the time.
+    """
+    values = {"kind": _constant(kind), "row_id": F("pk"), "reason": why, "created": _time("created_at")}
+    return _columns(rows.order_by("-created_at", "-pk"), **values)[: OMITTED_LIMIT + 1]
 
 
 # Building this SQL costs the ORM some twenty milliseconds and always ends in the same text, so it is built once per process for

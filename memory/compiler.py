@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from memory import candidates, envelope
-from memory.candidates import OMITTED_LIMIT, Candidate
+from memory.candidates import OMITTED_LIMIT, Candidate, NamedAgent
 from memory.enums import Layer, OmitReason, Overflow, TrustPolicy
 from memory.errors import NotFound, OverBudget
 from memory.models import Agent, Project
@@ -119,7 +119,7 @@ class _Filling:
     """The block while it is being filled: records as text, and the length the whole block has with them."""
 
     policy: Policy
-    agent_id: int | None
+    agent: NamedAgent | None
     decisions: list[str] = field(default_factory=list)
     memory: list[str] = field(default_factory=list)
     session: str | None = None
@@ -129,7 +129,7 @@ class _Filling:
 
     def put_all(self, layer: Layer, rows: Sequence[Candidate]) -> None:
         """Take rows in, whatever the budget says."""
-        taken = _records(layer, rows, self.agent_id)
+        taken = _records(layer, rows, self.agent)
         records = self.decisions if layer == Layer.DECISIONS else self.memory
         commas = len(taken) if records else max(len(taken) - 1, 0)
         self.length += sum(map(len, taken)) + commas
@@ -152,7 +152,7 @@ class _Filling:
     def _learnings(self, rows: Sequence[Candidate]) -> list[str | None]:
         """Their records, all encoded at once; None for a row whose bare text is already too long for what is left."""
         fits = [self.length + len(row.content) <= self.policy.budget for row in rows]
-        records = iter(_records(Layer.LEARNINGS, list(compress(rows, fits)), self.agent_id))
+        records = iter(_records(Layer.LEARNINGS, list(compress(rows, fits)), self.agent))
         return [next(records) if may else None for may in fits]
 
     def _put_if_it_fits(self, row: Candidate, record: str | None) -> None:
@@ -189,7 +189,7 @@ def compile_context(project: Project, agent_name: str, limits: Limits = Limits()
         agent = candidates.agent_named(current, agent_name)
         policy = Policy.of(current, limits)
         rows = candidates.of_agent(current, agent.id, policy.trust)
-        return _assemble(current, agent.name, agent.id, policy, rows)
+        return _assemble(current, agent, policy, rows)
 
     return _at_one_epoch(project, read)
 
@@ -200,7 +200,7 @@ def compile_for_agent(project: Project, agent: Agent, limits: Limits = Limits())
     def read(current: Project) -> CompiledContext | None:
         policy = Policy.of(current, limits)
         rows = candidates.of_agent(current, agent.pk, policy.trust)
-        return _assemble(current, agent.name, agent.pk, policy, rows)
+        return _assemble(current, NamedAgent(agent.pk, agent.name), policy, rows)
 
     return _at_one_epoch(project, read)
 
@@ -209,7 +209,7 @@ def compile_decisions(project: Project, limits: Limits = Limits()) -> CompiledCo
     """Layer 1 alone in the same envelope, with no memory and no session (SPEC 4, Decisions only). Raises OverBudget."""
 
     def read(current: Project) -> CompiledContext | None:
-        return _assemble(current, None, None, Policy.of(current, limits), candidates.of_decisions(current))
+        return _assemble(current, None, Policy.of(current, limits), candidates.of_decisions(current))
 
     return _at_one_epoch(project, read)
 
@@ -237,18 +237,18 @@ def _fresh(projects: Any) -> Project:
 
 
 def _assemble(
-    project: Project, name: str | None, agent_id: int | None, policy: Policy, rows: Sequence[Candidate]
+    project: Project, agent: NamedAgent | None, policy: Policy, rows: Sequence[Candidate]
 ) -> CompiledContext | None:
     """The result, or None when the rows are of another epoch than the project's row."""
     if [row.id for row in rows if row.kind == "epoch"] != [project.epoch]:
         return None
-    filling = _fill(_Filling(policy, agent_id), [row for row in rows if row.layer])
+    filling = _fill(_Filling(policy, agent), [row for row in rows if row.layer])
     left_out = [row for row in rows if row.reason]
     named = [row for kind in ("decision", "memory") for row in _newest_of(kind, left_out)]
     filling.omitted += [Omitted(row.kind, row.id, _REASONS[row.reason]) for row in named]
     text = envelope.block(filling.decisions, filling.memory, filling.session) if filling.included else None
     return CompiledContext(
-        agent_name=name, epoch=project.epoch, policy=policy, text=text,
+        agent_name=agent and agent.name, epoch=project.epoch, policy=policy, text=text,
         included=tuple(filling.included), omitted=tuple(filling.omitted),
         omitted_truncated=len(named) < len(left_out),
         over_budget=text is not None and len(text) > policy.budget,
@@ -289,25 +289,27 @@ def _newest_first(rows: Iterable[Candidate]) -> list[Candidate]:
     return sorted(rows, key=_age, reverse=True)
 
 
-def _records(layer: Layer, rows: Sequence[Candidate], agent_id: int | None) -> list[str]:
+def _records(layer: Layer, rows: Iterable[Candidate], agent: NamedAgent | None) -> list[str]:
     """The records of layer 1, 2 or 3, in the order of their rows."""
-    if layer == Layer.DECISIONS:
-        return envelope.decision_records(
-            (row.title, row.type, row.agent_name, row.content, row.rationale) for row in rows
-        )
-    label = _core_label if layer == Layer.CORE else _learning_label
-    return envelope.memory_records(
-        (label(row, agent_id), row.type, row.agent_name, row.importance, row.content, row.trust_state)
-        for row in rows
-    )
+    if layer == Layer.DECISIONS or agent is None:
+        return envelope.decision_records([_decision(row) for row in rows])
+    shown = _core if layer == Layer.CORE else _learning
+    return envelope.memory_records([shown(row, agent) for row in rows])
 
 
-def _core_label(row: Candidate, agent_id: int | None) -> str:
-    return "core"
+def _decision(row: Candidate) -> envelope.Decision:
+    return row.title, row.type, row.agent_name, row.content, row.rationale
 
 
-def _learning_label(row: Candidate, agent_id: int | None) -> str:
-    return row.type if row.agent_id == agent_id else f"{row.type} from {row.agent_name}"
+def _core(row: Candidate, agent: NamedAgent) -> envelope.Memory:
+    return "core", row.type, agent.name, row.importance, row.content, row.trust_state
+
+
+def _learning(row: Candidate, agent: NamedAgent) -> envelope.Memory:
+    if row.agent_id == agent.id:
+        return row.type, row.type, agent.name, row.importance, row.content, row.trust_state
+    label = f"{row.type} from {row.agent_name}"
+    return label, row.type, row.agent_name, row.importance, row.content, row.trust_state
 
 
 def _session_record(row: Candidate) -> str:

@@ -44,10 +44,9 @@ def _guarded(text: str) -> str:
     return data.decode("ascii")
 
 
-def _all_guarded(records: Iterable[str]) -> list[str]:
+def _all_guarded(records: Sequence[str]) -> list[str]:
     """Many encoded records guarded in one pass: encoded JSON holds no line break, so it can stand between them."""
-    joined = "\n".join(records)
-    return _guarded(joined).split("\n") if joined else []
+    return _guarded("\n".join(records)).split("\n") if records else []
 
 
 def block(decisions: Sequence[str], memory: Sequence[str], session: str | None) -> str:
@@ -83,20 +82,22 @@ Memory = tuple[str, str, str, str, str, str]
 
 def decision_records(decisions: Iterable[Decision]) -> list[str]:
     """Decisions as guarded compact JSON. The keys are ours and plain, so only the values are encoded."""
-    return _all_guarded(
+    records = [
         f'{{"title":{_encoded(title)},"type":{_encoded(kind)},"agent_name":{_encoded(agent_name)},'
         f'"content":{_encoded(content)},"rationale":{_encoded(rationale) if rationale else "null"}}}'
         for title, kind, agent_name, content, rationale in decisions
-    )
+    ]
+    return _all_guarded(records)
 
 
 def memory_records(memories: Iterable[Memory]) -> list[str]:
     """Memories as guarded compact JSON."""
-    return _all_guarded(
+    records = [
         f'{{"label":{_encoded(label)},"type":{_encoded(kind)},"agent_name":{_encoded(agent_name)},'
         f'"importance":{_encoded(importance)},"content":{_encoded(content)},"trust_state":{_encoded(trust_state)}}}'
         for label, kind, agent_name, importance, content, trust_state in memories
-    )
+    ]
+    return _all_guarded(records)
 
 
 def session_record(*, focus_area: str, active_issues: list[str], summary: str) -> str:
