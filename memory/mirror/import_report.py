@@ -44,6 +44,8 @@ class ImportReport:
     unread: tuple[Unread, ...]
     notes: tuple[Note, ...]
     not_selected: dict[str, int]
+    fingerprint: str = ""
+    """Of the rows that were written, or that a dry run would write: equal when they are equal."""
 
     def __post_init__(self) -> None:
         taken = Counter(item.path for item in self.taken_items)

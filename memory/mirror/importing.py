@@ -11,6 +11,7 @@ Rows carry the time of the import; when the file says a text was written is kept
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,17 +21,15 @@ from uuid import UUID
 
 from memory.actors import Author, imported_from
 from memory.agents import agent_named, set_charter
-from memory.enums import DecisionType, Importance, TrustState
-from memory.errors import Invalid, NotFound
+from memory.enums import TrustState
+from memory.errors import Conflict, Invalid, NotFound
 from memory.ledger import Change, change
+from memory.mirror.columns import values_of
 from memory.mirror.import_report import ImportReport, Taken, import_report
 from memory.mirror.known import Earlier, Known, chunks, known_of, original_id
 from memory.mirror.records import (
     CharterRecord,
-    DecisionRecord,
     EntryRecord,
-    MemoryRecord,
-    Proposal,
     Record,
     SessionRecord,
 )
@@ -50,15 +49,7 @@ from memory.models import (
 )
 from memory.models.provenance import source_columns
 from memory.recording import first_free
-from memory.values import (
-    agent_key,
-    checked_text,
-    clean_name,
-    clean_session_id,
-    clean_slug,
-    clean_tags,
-    clean_title,
-)
+from memory.values import agent_key, clean_session_id
 
 Progress = Callable[[str, int, int], None]
 """Told the stage (`reading` or `writing`), how much is done and how much there is."""
@@ -79,13 +70,15 @@ def import_tree(
     sources: Collection[str] = DEFAULT_SOURCES,
     dry_run: bool = False,
     charters: bool = True,
+    expected: str | None = None,
     progress: Progress = no_progress,
     now: datetime,
 ) -> ImportReport:
     """Take what a tree holds into a project's ledger, all of it or nothing; the report. A dry run writes nothing and waits for nobody.
 
     `charters`: whether charters are taken for agents without one; they reach a prompt as they are, so only someone who decides
-    may bring them. Raises Invalid for an unknown source, NotFound, and `UnsafeTree` when the tree is over its bounds.
+    may bring them. `expected`: the `fingerprint` of a dry run; when other rows would be written now, nothing is, and Conflict is
+    raised. Raises Invalid for an unknown source, NotFound, and `UnsafeTree` when the tree is over its bounds.
     """
     try:
         reading = read_tree(_watched(tree, progress), sources)
@@ -99,6 +92,8 @@ def import_tree(
         return _report(reading, plan, [item.taken for item in plan.items], dry_run=True)
     with change(project_id, actor, now) as opened:
         plan = _plan(opened.project, reading, charters)
+        if expected is not None and expected != plan.fingerprint():
+            raise Conflict("What would come in has changed since it was shown; nothing was written.")
         taken = _Writer(opened, progress, len(plan.items)).write(plan.items)
         report = _report(reading, plan, taken, dry_run=False)
         if taken:
@@ -133,7 +128,7 @@ def _note(opened: Change, report: ImportReport) -> None:
 def _report(reading: TreeReading, plan: _Plan, taken: list[Taken], *, dry_run: bool) -> ImportReport:
     report = import_report(reading, taken, plan.skipped, dry_run=dry_run)
     notes = sorted((*report.notes, *plan.notes), key=lambda note: (note.path, note.line))
-    return replace(report, notes=tuple(notes))
+    return replace(report, notes=tuple(notes), fingerprint=plan.fingerprint())
 
 
 # --- what is new --------------------------------------------------------------------------------------------------
@@ -172,11 +167,18 @@ class _Plan:
             self._skip(record, *reason)
             return
         try:
-            values = _values(record)
+            values = values_of(record)
         except ValueError as problem:
             self._skip(record, "invalid", str(problem))
         else:
             self._take(record, values)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over every value of every row that will be written, and where it comes from."""
+        digest = hashlib.sha256()
+        for item in self.items:
+            digest.update(repr((item.taken, item.digest, sorted(item.values.items()))).encode())
+        return digest.hexdigest()
 
     def _take(self, record: Record, values: dict[str, Any]) -> None:
         digest, earlier = self.known.digest_for(record), self.known.replaced(record)
@@ -257,49 +259,6 @@ def _taken(record: Record, values: dict[str, Any], earlier: Earlier | None) -> T
         replaces=earlier.at if earlier else "",
         near=record.near,
     )
-
-
-# --- columns ------------------------------------------------------------------------------------------------------
-
-
-def _values(record: Record) -> dict[str, Any]:
-    """The columns of a record's row, cleaned like anybody's; `agent` is a name. Raises ValueError with what no row can hold."""
-    values: dict[str, Any] = (
-        {"agent": clean_name(record.agent)} if not isinstance(record, SessionRecord) else {}
-    )
-    if isinstance(record, Proposal):
-        values |= _proposed(record)
-    if isinstance(record, DecisionRecord):
-        return values | {"type": record.type if record.origin and record.type else DecisionType.TECHNICAL}
-    if isinstance(record, EntryRecord):
-        importance = record.importance or Importance.HIGH
-        return values | {"slug": clean_slug(record.slug), "type": record.type, "importance": importance}
-    if isinstance(record, MemoryRecord):
-        content = checked_text(record.content, required=True)
-        return values | {
-            "type": record.type, "importance": record.importance, "content": content, "tags": clean_tags(record.tags),
-        }  # fmt: skip
-    if isinstance(record, SessionRecord):
-        return _session_values(record)
-    return values | {"charter": checked_text(record.content)}
-
-
-def _proposed(record: Proposal) -> dict[str, Any]:
-    """A rationale that the text holds as well is not written twice: it would stand twice in every prompt."""
-    return {
-        "title": clean_title(record.title or "Untitled"),
-        "content": checked_text(record.content, required=True),
-        "rationale": checked_text(record.rationale) if record.rationale_apart else "",
-        "tags": clean_tags(record.tags),
-    }
-
-
-def _session_values(record: SessionRecord) -> dict[str, Any]:
-    return {
-        "focus_area": checked_text(record.focus_area),
-        "active_issues": [checked_text(issue) for issue in record.active_issues],
-        "summary": checked_text(record.content),
-    }
 
 
 # --- writing ------------------------------------------------------------------------------------------------------

@@ -55,6 +55,11 @@ _END = b"PK\x05\x06"
 _END_SIZE = 22
 
 
+def _mega(size: int) -> str:
+    """A size for people, rounded up: `60 MB`."""
+    return f"{-(-size // (1024 * 1024))} MB"
+
+
 class UnsafeTree(DomainError):
     """The tree is refused as a whole. `limit` names what was exceeded or broken, `name` the entry if there is one."""
 
@@ -95,7 +100,7 @@ class SourceFile:
         if self.problem or self.opener is None:
             raise Unreadable(self.problem or "unreadable")
         if self.size > MAX_FILE_BYTES:
-            raise Unreadable("too_large", f"{self.size} bytes, at most {MAX_FILE_BYTES}")
+            raise Unreadable("too_large", f"{_mega(self.size)}, at most {_mega(MAX_FILE_BYTES)}")
         return self.opener()
 
 
@@ -214,7 +219,7 @@ def _bytes_of(root: Path, parts: tuple[str, ...]) -> bytes:
     except OSError as error:
         raise Unreadable("unreadable", error.strerror or type(error).__name__) from error
     if len(data) > MAX_FILE_BYTES:
-        raise Unreadable("too_large", f"more than {MAX_FILE_BYTES} bytes")
+        raise Unreadable("too_large", f"more than {_mega(MAX_FILE_BYTES)}")
     return data
 
 
@@ -304,7 +309,7 @@ def _check_parts(name: str, parts: list[str]) -> None:
 
 def _check_sizes(infos: list[zipfile.ZipInfo]) -> None:
     if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
-        raise UnsafeTree("total_size", f"More than {MAX_TOTAL_BYTES} bytes in all.")
+        raise UnsafeTree("total_size", f"More than {_mega(MAX_TOTAL_BYTES)} in all.")
     for info in infos:
         if info.file_size > RATIO_FLOOR and info.file_size > MAX_ZIP_RATIO * max(info.compress_size, 1):
             raise UnsafeTree("zip_ratio", f"Compressed more than {MAX_ZIP_RATIO} times.", info.filename)
@@ -319,7 +324,7 @@ class _Budget:
     def spend(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise UnsafeTree("total_size", f"More than {MAX_TOTAL_BYTES} bytes in all.")
+            raise UnsafeTree("total_size", f"More than {_mega(MAX_TOTAL_BYTES)} in all.")
 
 
 def _zip_file(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: _Budget) -> SourceFile:
@@ -391,5 +396,5 @@ def _tree(root: str, files: Iterable[SourceFile], beside: Iterable[SourceFile]) 
     if len(every) + len(second) > MAX_ENTRIES:
         raise UnsafeTree("entries", f"More than {MAX_ENTRIES} files.")
     if sum(file.size for file in every) > MAX_TOTAL_BYTES:
-        raise UnsafeTree("total_size", f"More than {MAX_TOTAL_BYTES} bytes in all.")
+        raise UnsafeTree("total_size", f"More than {_mega(MAX_TOTAL_BYTES)} in all.")
     return SourceTree(root, tuple(every), tuple(second))

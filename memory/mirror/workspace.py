@@ -8,6 +8,7 @@ from django.conf import settings
 
 from memory.errors import Conflict, ExportFailed
 from memory.mirror.folders import Folder
+from memory.mirror.manifest import Manifest, read_manifest
 from memory.mirror.paths import checked_path, safe_names
 from memory.mirror.tree import NotASquadTree, SourceTree, read_folder
 from memory.models import Project
@@ -37,6 +38,21 @@ def workspace_tree(project: Project) -> SourceTree:
             return read_folder(root.joinpath(*steps))
     except OSError as error:
         raise NotASquadTree("The project has no workspace folder yet, or it cannot be opened.") from error
+
+
+def last_export(project: Project) -> Manifest | None:
+    """What the manifest in the project's workspace folder says; None when nothing was exported there. Makes no folder.
+
+    Raises Conflict `no_workspace`, ExportFailed when the folder cannot be opened.
+    """
+    root, steps = _place(project)
+    try:
+        with Folder(root) as folder, folder.inside(steps, make=False) as workspace:
+            return read_manifest(workspace)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ExportFailed(f"The workspace cannot be opened: {error.strerror}.") from error
 
 
 def _place(project: Project) -> tuple[Path, list[str]]:

@@ -30,6 +30,7 @@ from memory.mirror.folders import Folder
 from memory.mirror.importing import import_tree
 from memory.mirror.manifest import verify_export
 from memory.mirror.paths import safe_names
+from memory.mirror.workspace import last_export
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project
 from memory.recording import record_memory, submit_entry
 from memory.sessions import SessionFields, start_session, update_session
@@ -554,6 +555,21 @@ def test_the_workspace_is_the_projects_folder_inside_the_root(
     Project.objects.filter(pk=full.project.pk).update(workspace="teams/north")
     export_to_workspace(project_id=full.project.pk, now=NOW)
     assert verify_export(tmp_path / "teams/north").valid
+
+
+def test_what_was_exported_last_can_be_read_and_reading_makes_no_folder(
+    full: Team, tmp_path: Path, settings: Any
+) -> None:
+    settings.AGENTWEAVER_WORKSPACE_ROOT = str(tmp_path)
+    project = Project.objects.get(pk=full.project.pk)
+    assert last_export(project) is None
+    assert list(tmp_path.iterdir()) == []
+    export_to_workspace(project_id=project.pk, now=NOW)
+    last = last_export(project)
+    assert last is not None
+    assert (last.slug, last.epoch, last.complete, [file.path for file in last.files]) == (
+        "lighthouse", project.epoch, True, ALL,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("workspace", ["../elsewhere", "/tmp", "a/../../b", "a\\b"])

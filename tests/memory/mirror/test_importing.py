@@ -13,7 +13,7 @@ import pytest
 from governance.reviews import approve_decision, edit_decision
 from memory.agents import agent_named, set_charter
 from memory.enums import TrustState
-from memory.errors import Invalid, NotFound
+from memory.errors import Conflict, Invalid, NotFound
 from memory.ledger import change
 from memory.mirror.import_report import ImportReport
 from memory.mirror.importing import import_tree
@@ -222,6 +222,21 @@ def test_a_dry_run_reports_the_same_and_writes_nothing(team: Team) -> None:
     assert dry == replace(
         wet, dry_run=True, taken_items=tuple(replace(item, id=None) for item in wet.taken_items)
     )
+
+
+def test_an_import_writes_nothing_when_it_would_not_write_what_was_shown(team: Team) -> None:
+    shown = taken_in(team, dry_run=True).fingerprint
+    far = {**SQUAD, ".squad/agents/Ana/history.md": f"{SQUAD['.squad/agents/Ana/history.md']}{'x' * 500}"}
+    events = LedgerEvent.objects.count()
+    others: list[dict[str, Any]] = [{"files": far}, {"sources": {"ledger"}}, {"charters": False}]
+    for other in others:
+        with pytest.raises(Conflict, match="has changed since it was shown"):
+            taken_in(team, expected=shown, **other)
+    assert (LedgerEvent.objects.count(), ImportedRecord.objects.count()) == (events, 0)
+
+    assert taken_in(team, expected=shown).fingerprint == shown
+    with pytest.raises(Conflict):
+        taken_in(team, expected=shown)
 
 
 def test_other_sources_come_in_when_they_are_named(team: Team) -> None:
