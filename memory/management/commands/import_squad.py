@@ -51,7 +51,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         now = timezone.now()
         with readable_refusals(), _tree(options["path"]) as tree, transaction.atomic():
-            project_id = self._project(options["project"], create=options["create"], now=now)
+            project_id, is_new = self._project(options["project"], create=options["create"], now=now)
             with _bar() as progress:
                 report = import_tree(
                     project_id=project_id, actor=shell_author(), tree=tree, sources=options["sources"],
@@ -59,19 +59,27 @@ class Command(BaseCommand):
                 )  # fmt: skip
             # A dry run does not leave the project behind that it would have made.
             transaction.set_rollback(options["dry_run"])
+        if is_new:
+            self._tell_of_new(options["project"], dry_run=options["dry_run"])
         self.stdout.write(json.dumps(as_json(report), indent=2) if options["json"] else as_text(report))
 
-    def _project(self, reference: str, *, create: bool, now: datetime) -> UUID:
+    def _project(self, reference: str, *, create: bool, now: datetime) -> tuple[UUID, bool]:
+        """The project's key, and whether it was made here."""
         if not create or Project.objects.named(reference).exists():
-            return project_named(reference).pk
+            return project_named(reference).pk, False
         with Cleaner() as clean:
             slug = clean("project", _new_slug, reference)
         project = Project(slug=slug, name=slug, created_at=now)
         with founding(project, shell_author(), now):
-            self.stderr.write(
-                f"Made the project {slug}. It has no owner: manage.py grant {slug} USER owner gives it one."
-            )
-        return project.pk
+            return project.pk, True
+
+    def _tell_of_new(self, slug: str, *, dry_run: bool) -> None:
+        if dry_run:
+            self.stderr.write(f"Without --dry-run the project {slug} would be made.")
+            return
+        self.stderr.write(
+            f"Made the project {slug}. It has no owner: manage.py grant {slug} USER owner gives it one."
+        )
 
 
 def _sources(given: str) -> frozenset[str]:

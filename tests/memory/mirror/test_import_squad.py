@@ -71,8 +71,9 @@ def test_it_makes_a_project_only_when_told_to(folder: Path) -> None:
 
 
 def test_a_dry_run_makes_no_project(folder: Path) -> None:
-    out, _ = run("harbour", folder, "--create", "--dry-run")
+    out, err = run("harbour", folder, "--create", "--dry-run")
     assert "would take 10" in out
+    assert err == "Without --dry-run the project harbour would be made.\n"
     assert not Project.objects.exists()
 
 
