@@ -8,7 +8,8 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from governance.queues.audit import EventFilters
+from governance.forms.fields import Choices
+from governance.queues.audit import ACTIONS, EventFilters
 
 _LONGEST = 200
 _DATE = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
@@ -17,9 +18,7 @@ _DATE = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 class EventFilterForm(forms.Form):
     """What the address narrows the ledger to. Days are the reader's."""
 
-    action = forms.CharField(
-        max_length=_LONGEST, required=False, widget=forms.TextInput(attrs={"list": "actions"})
-    )
+    action = forms.ChoiceField(required=False)
     actor = forms.CharField(max_length=_LONGEST, required=False)
     target = forms.CharField(
         max_length=_LONGEST,
@@ -30,6 +29,10 @@ class EventFilterForm(forms.Form):
     run = forms.UUIDField(required=False)
     since = forms.DateField(required=False, widget=_DATE, label="From")
     until = forms.DateField(required=False, widget=_DATE, label="To")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["action"].choices = _actions()  # type: ignore[attr-defined]
 
     def filters(self) -> EventFilters:
         """The filters of a valid form; `until` includes its day."""
@@ -48,6 +51,19 @@ class EventFilterForm(forms.Form):
         if until == date.max:
             raise forms.ValidationError("This day is too far away.")
         return until
+
+
+def _actions() -> list[tuple[str, str | Choices]]:
+    """Every action, and before those of one kind all of them together."""
+    kinds = sorted({action.partition(".")[0] for action in ACTIONS})
+    grouped: list[tuple[str, str | Choices]] = [
+        (
+            kind,
+            [(f"{kind}.", f"{kind}: all of these"), *((a, a) for a in ACTIONS if a.startswith(f"{kind}."))],
+        )
+        for kind in kinds
+    ]
+    return [("", "any"), *grouped]
 
 
 def _midnight(day: date | None, later: int = 0) -> datetime | None:

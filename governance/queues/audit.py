@@ -23,8 +23,28 @@ from memory.values import looks_like_uuid
 PAGE_SIZE = 50
 SHORT = 60
 """Characters of a value that a list shows; the event's page shows all of it."""
-NAMED = 6
+NAMED = 3
 """Changed fields named in a list."""
+TELLING = (
+    "title",
+    "name",
+    "slug",
+    "session_id",
+    "content",
+    "focus_area",
+    "status",
+    "trust_state",
+    "type",
+    "role",
+)
+"""What a list names first of a change."""
+PLUMBING = frozenset(
+    {
+        "agent_id", "project_id", "key", "revision", "source_kind", "source_identity", "source_run_id", "created_at",
+        "updated_at", "started_at", "ended_at", "approved_at", "reviewed_at", "retired_at",
+    }
+)  # fmt: skip
+"""What a list leaves to the event's own page, unless the event changed nothing else."""
 
 ACTIONS = (
     "agent.charter", "agent.create", "decision.approve", "decision.archive", "decision.create", "decision.edit",
@@ -34,7 +54,7 @@ ACTIONS = (
     "project.import", "project.update", "run.finish", "run.register", "run.revoke_credential", "run.scribe",
     "session.end", "session.import", "session.start", "session.update",
 )  # fmt: skip
-"""Offered while typing; any other word is looked for as well."""
+"""What can have happened. The name before the dot is the kind of row it happened to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +126,15 @@ def _wanted(project: Project, filters: EventFilters) -> Q:
 def _listed(event: LedgerEvent) -> ListedEvent:
     before, after = sides_of(event)
     fields = [name for name in _fields(before, after) if _short(before.get(name)) != _short(after.get(name))]
-    shown = tuple(Changed(name, _short(before.get(name)), _short(after.get(name))) for name in fields[:NAMED])
+    named = _telling(fields)[:NAMED]
+    shown = tuple(Changed(name, _short(before.get(name)), _short(after.get(name))) for name in named)
     return ListedEvent(event, shown, len(fields) - len(shown))
+
+
+def _telling(fields: list[str]) -> list[str]:
+    """The fields that say most come first; times and keys only where there is nothing else."""
+    told = [name for name in fields if name not in PLUMBING]
+    return sorted(told or fields, key=lambda name: TELLING.index(name) if name in TELLING else len(TELLING))
 
 
 def _short(value: Any) -> str:

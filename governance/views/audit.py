@@ -14,7 +14,6 @@ from governance.differences import fields_between
 from governance.forms.audit import CheckpointForm, EventFilterForm
 from governance.policies import Action
 from governance.queues.audit import (
-    ACTIONS,
     EventPage,
     Trail,
     changes_of,
@@ -49,7 +48,7 @@ def audit(request: PageRequest, access: Access) -> HttpResponse:
     query = request.GET.copy()
     query.pop("below", None)
     context = {
-        "form": form, "found": found, "actions": ACTIONS, "kept": f"{query.urlencode()}&" if query else "",
+        "form": form, "found": found, "kept": f"{query.urlencode()}&" if query else "",
         "is_filtered": bool(form.changed_data), "is_first": "below" not in request.GET,
     }  # fmt: skip
     return page(request, access, LIST, context, section="audit", fragment="results")
