@@ -220,6 +220,8 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 DATA_UPLOAD_MAX_MEMORY_SIZE = env.int("MAX_BODY_BYTES", default=2_500_000)
 MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=32_000_000)
 """A request with files, such as a zip to be imported (SPEC 8); beyond 2.5 MB it waits on the disk, not in memory."""
+UPLOADS_ROOT = env.str("UPLOADS_ROOT", default="")
+"""Folder that keeps a zip between its dry run and its import; empty: one in the system's temporary folder (docs/files.md)."""
 FILE_UPLOAD_HANDLERS = [
     "agentweaver.uploads.BoundedUploads",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",

@@ -7,7 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import get_commands
+
+from governance.queues.files import WHY
+from memory.mirror import squad, tree
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -51,3 +55,26 @@ def test_every_variable_that_settings_read_stands_in_the_example() -> None:
 def test_the_makefile_has_every_target_the_readme_names() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)\b", README)) - targets == set()
+
+
+def test_the_limits_of_files_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    limits = dict(re.findall(r"^\| ([a-z][^|]*?) \| ([^|]*?) \|", page.split("### Limits")[1], re.MULTILINE))
+    assert limits == {
+        "a request with files": f"`MAX_UPLOAD_BYTES`, {settings.MAX_UPLOAD_BYTES // 1_000_000} MB",
+        "entries of a tree": f"{tree.MAX_ENTRIES:,}",
+        "all files, unpacked": f"{tree.MAX_TOTAL_BYTES >> 20} MB",
+        "one file": f"{tree.MAX_FILE_BYTES >> 20} MB",
+        "lines of one file, and of all": f"{squad.MAX_LINES:,}, and {squad.MAX_TOTAL_LINES:,}",
+        "folders deep": str(tree.MAX_DEPTH),
+        "a name, a path": f"{tree.MAX_NAME} and {tree.MAX_PATH} characters",
+        "compression": f"{tree.MAX_ZIP_RATIO} times (entries over {tree.RATIO_FLOOR >> 20} MB)",
+    }
+
+
+def test_every_reason_of_a_report_is_explained() -> None:
+    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    table = page.split("### The report")[1].split("### Limits")[0]
+    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]*)\|", table, re.MULTILINE)))) == set(
+        WHY
+    )

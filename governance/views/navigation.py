@@ -52,6 +52,7 @@ GROUPS = (
             Section("members", "Members"),
             Section("policy", "Policy"),
             Section("tokens", "Tokens"),
+            Section("files", "Import / export", needs=Action.EXPORT),
         ),
     ),
 )
