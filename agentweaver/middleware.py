@@ -124,7 +124,7 @@ def private_pages(get_response: Handler) -> Handler:
 
 
 FEATURES = (
-    "accelerometer", "autoplay", "bluetooth", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer",
+    "accelerometer", "autoplay", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer",
     "microphone", "midi", "payment", "publickey-credentials-get", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking",
 )  # fmt: skip
 """What browsers offer and no page of ours asks for."""
