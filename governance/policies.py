@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db import router
+from django.db.models import QuerySet, Value
 
 from governance.models import ProjectGroupGrant, ProjectUserGrant, User
 from memory.actors import Actor, VerifiedRun
@@ -23,6 +24,7 @@ from memory.enums import RunRole
 from memory.errors import Conflict, Invalid, NotFound, Refused
 from memory.ledger import Change, change
 from memory.models import Project, Run
+from memory.statements import Statement, prepared_key, run, union_all
 
 
 class Role(StrEnum):
@@ -76,26 +78,48 @@ def allowed(actor: Actor, project_id: UUID) -> frozenset[Action]:
     """Everything the actor may do in the project; empty for a stranger. One query for a person, none for a run."""
     if isinstance(actor, VerifiedRun):
         return RUN_ACTIONS[actor.role] if actor.project_id == project_id else frozenset()
-    roles = roles_of(actor.username, project_id)
-    actions = frozenset().union(*(ROLE_ACTIONS[role] for role in roles))
-    return actions or _as_superuser(actor.username)
-
-
-def _as_superuser(username: str) -> frozenset[Action]:
-    """A superuser may look (SPEC 5), and nothing more."""
-    looks = User.objects.filter(username=username, is_active=True, is_superuser=True).exists()
-    return SUPERUSER_ACTIONS if looks else frozenset()
+    found = _found_for(actor.username, project_id)
+    granted = frozenset().union(*(ROLE_ACTIONS[Role(word)] for word in found - {_LOOKS}))
+    return granted or (SUPERUSER_ACTIONS if _LOOKS in found else frozenset())
 
 
 def roles_of(username: str, project_id: UUID) -> frozenset[Role]:
     """The roles of an active user in a project, direct and through groups."""
-    direct = ProjectUserGrant.objects.filter(
-        content_object_id=project_id, user__username=username, user__is_active=True
-    ).values_list("permission__codename")
-    grouped = ProjectGroupGrant.objects.filter(
-        content_object_id=project_id, group__user__username=username, group__user__is_active=True
-    ).values_list("permission__codename")
-    return frozenset(Role(codename) for (codename,) in direct.union(grouped))
+    return frozenset(Role(word) for word in _found_for(username, project_id) - {_LOOKS})
+
+
+_LOOKS = "superuser"
+"""Stands among the roles that were found for a superuser, who may look (SPEC 5), and nothing more."""
+
+_ANY_PROJECT = UUID("00000000-feed-4000-8000-00000000feed")
+_ANYBODY = "any user's name"
+
+
+def _found_for(username: str, project_id: UUID) -> set[str]:
+    """What the grants say of an active user in a project. One query."""
+    alias = router.db_for_read(Project)
+    asked = {prepared_key(alias, Project, _ANY_PROJECT): prepared_key(alias, Project, project_id)}
+    return {word for (word,) in run(_grants_statement(alias), {**asked, _ANYBODY: username})}
+
+
+@cache
+def _grants_statement(alias: str) -> Statement:
+    """Asked with every request, so the ORM builds it once: that takes it longer than the database needs to answer."""
+    return union_all(
+        alias,
+        (prepared_key(alias, Project, _ANY_PROJECT), _ANYBODY),
+        ProjectUserGrant.objects.filter(
+            content_object_id=_ANY_PROJECT, user__username=_ANYBODY, user__is_active=True
+        ).values_list("permission__codename"),
+        ProjectGroupGrant.objects.filter(
+            content_object_id=_ANY_PROJECT, group__user__username=_ANYBODY, group__user__is_active=True
+        ).values_list("permission__codename"),
+        _superusers(_ANYBODY).values_list(Value(_LOOKS)),
+    )
+
+
+def _superusers(username: str) -> QuerySet[User]:
+    return User.objects.filter(username=username, is_active=True, is_superuser=True)
 
 
 def can(actor: Actor | None, action: Action, project: Project) -> bool:
@@ -121,60 +145,36 @@ def check(actions: frozenset[Action], action: Action) -> None:
     raise Refused("role_required", f"Your role in this project does not allow this ({action}).")
 
 
-# What a request names in its path: the row and the caller's actions on it, in one statement
+# What a request names in its path: the row, and the caller's actions on it
+
+_NOWHERE = UUID(int=0)
+"""Asked about when there is no such project: a stranger's answer takes no longer for one that exists."""
 
 
 def standing(actor: Actor, reference: str) -> tuple[Project, frozenset[Action]]:
-    """The project with this UUID or slug, and what the actor may do there. Raises NotFound for a stranger. One query."""
-    project = _with_grants(Project.objects.named(reference), actor, "pk").first()
-    if project is None:
+    """The project with this UUID or slug, and what the actor may do there. Raises NotFound for a stranger. Two queries."""
+    project = Project.objects.named(reference).first()
+    actions = allowed(actor, project.pk if project is not None else _NOWHERE)
+    if project is None or not actions:
         raise NotFound
-    return project, _known_here(actor, project, project.pk)
+    return project, actions
 
 
 def standing_on_run(actor: Actor, reference: str, run_id: UUID) -> tuple[Run, frozenset[Action]]:
-    """A run of that project with its agent and project, and what the actor may do there. Raises NotFound. One query."""
+    """A run of that project with its agent and project, and what the actor may do there. Raises NotFound. Two queries."""
     runs = Run.objects.select_related("agent", "project").filter(
         pk=run_id, project__in=Project.objects.named(reference)
     )
-    run = _with_grants(runs, actor, "project_id").first()
-    if run is None:
+    found = runs.first()
+    actions = allowed(actor, found.project_id if found is not None else _NOWHERE)
+    if found is None or not actions:
         raise NotFound
-    return run, _known_here(actor, run, run.project_id)
-
-
-def _known_here(actor: Actor, row: Any, project_id: UUID) -> frozenset[Action]:
-    if isinstance(actor, VerifiedRun):
-        actions = allowed(actor, project_id)
-    else:
-        granted = {row.granted, *(role for role in Role if getattr(row, f"granted_{role}"))} - {None}
-        actions = frozenset().union(*(ROLE_ACTIONS[Role(role)] for role in granted))
-        actions = actions or (SUPERUSER_ACTIONS if row.looks else frozenset())
-    if not actions:
-        raise NotFound
-    return actions
-
-
-def _with_grants(rows: QuerySet[Any], actor: Actor, project: str) -> QuerySet[Any]:
-    """`rows` with the actor's grants on their project as columns; the same question as `roles_of`, asked in passing."""
-    if isinstance(actor, VerifiedRun):
-        return rows
-    here = {"content_object_id": OuterRef(project)}
-    direct = ProjectUserGrant.objects.filter(user__username=actor.username, user__is_active=True, **here)
-    grouped = ProjectGroupGrant.objects.filter(
-        group__user__username=actor.username, group__user__is_active=True, **here
-    )
-    annotated: QuerySet[Any] = rows.annotate(
-        granted=Subquery(direct.values("permission__codename")[:1]),
-        looks=Exists(User.objects.filter(username=actor.username, is_active=True, is_superuser=True)),
-        **{f"granted_{role}": Exists(grouped.filter(permission__codename=role.value)) for role in Role},
-    )
-    return annotated
+    return found, actions
 
 
 def require_superuser(actor: Actor) -> None:
     """For what belongs to the whole installation and decides nothing. Raises NotFound for everybody else."""
-    if isinstance(actor, VerifiedRun) or not _as_superuser(actor.username):
+    if isinstance(actor, VerifiedRun) or not _superusers(actor.username).exists():
         raise NotFound
 
 
@@ -182,7 +182,7 @@ def visible_projects(actor: Actor) -> QuerySet[Project]:
     """The projects the actor may read."""
     if isinstance(actor, VerifiedRun):
         return Project.objects.filter(pk=actor.project_id)
-    if _as_superuser(actor.username):
+    if _superusers(actor.username).exists():
         return Project.objects.all()
     return Project.objects.filter(pk__in=_granted(actor.username))
 

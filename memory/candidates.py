@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connections, router
+from django.db import router
 from django.db.models import BigIntegerField, Case, CharField, F, Field, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
@@ -27,7 +27,7 @@ from memory.layers import (
 )
 from memory.models import Agent, AgentMemory, Decision, Project, SessionContext
 from memory.models.compiled import decision_compiled_in, memory_compiled_across, memory_compiled_for
-from memory.statements import Statement, run, union_all
+from memory.statements import Statement, prepared_key, run, union_all
 from memory.values import agent_key
 
 OMITTED_LIMIT = 200
@@ -231,7 +231,7 @@ def _standins(alias: str) -> tuple[Any, Any]:
 
 
 def _key(alias: str, project: Project) -> Any:
-    return Project._meta.pk.get_db_prep_value(project.pk, connections[alias])
+    return prepared_key(alias, Project, project.pk)
 
 
 def of_agent(project: Project, agent_id: int | None, trust: TrustPolicy) -> list[Candidate]:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 
 class Statement(NamedTuple):
@@ -52,6 +52,11 @@ def _bound(alias: str, standins: Sequence[Any], sql: str, params: list[Any]) -> 
     if numbered:
         return Statement(alias, text.replace("%%", "%"), tuple(standins))
     return Statement(alias, text, tuple(value for value in params if value in places))
+
+
+def prepared_key(alias: str, model: type[Model], key: Any) -> Any:
+    """A primary key as the database of `alias` takes it, for a stand-in or in place of one."""
+    return model._meta.pk.get_db_prep_value(key, connections[alias])
 
 
 def run(statement: Statement, values: Mapping[Any, Any]) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 `operation` names the policy of a function; `resource` makes the view of a path from its operations and refuses anything else, so
 a route without a policy does not start. The project and the run of the path are loaded here, together with what the caller may
-do there in one statement, and a stranger gets the answer of a row that does not exist.
+do there, and a stranger gets the answer of a row that does not exist.
 """
 
 from __future__ import annotations

@@ -294,8 +294,8 @@ def test_a_superuser_with_a_role_has_that_role_and_no_more(team: Team) -> None:
     assert raised.value.code == "decider_required"
 
 
-def test_the_edges_one_statement_agrees_with_the_policies(team: Team) -> None:
-    """`standing` asks in passing what `allowed` asks on its own: they must never differ."""
+def test_what_the_edges_ask_agrees_with_the_policies(team: Team) -> None:
+    """By slug, by UUID and by run: `standing` and `standing_on_run` never differ from `allowed`."""
     User.objects.create_superuser("root")
     group = Group.objects.create(name="writers")
     grant_group(project_id=team.project.pk, actor=team.owner, group=group, role="contributor", now=NOW)
