@@ -179,7 +179,7 @@
     const answer = await fetch(form.dataset.progress, { headers: { Accept: "application/json" } });
     if (!answer.ok) return;
     const { stage, done, total } = await answer.json();
-    if (stage === "reading") tell(form, `Reading file ${done} of ${total}.`, done, total);
+    if (stage === "reading") tell(form, `Reading file ${done} of ${total}.`, done - 1, total);
     if (stage === "writing" && done < total) tell(form, `Writing record ${done} of ${total}. Nothing counts before the last one.`, done, total);
     if (stage === "writing" && done === total) tell(form, "Saving.", 0, 0);
   }
