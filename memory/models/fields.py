@@ -1,9 +1,11 @@
-"""Column types of our own."""
+"""Column types and look-ups of our own."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models import lookups
 
 if TYPE_CHECKING:
     _Text = models.TextField[list[str] | str, list[str]]
@@ -54,3 +56,14 @@ def split_tags(stored: str) -> list[str]:
 def needle(tag: str) -> str:
     """What to look for with `contains` to find one whole tag."""
     return f",{tag},"
+
+
+@models.CharField.register_lookup
+@models.TextField.register_lookup
+class ContainsInAnyCase(lookups.IContains):
+    """`icontains` with every script's letter case on SQLite too, whose own LIKE knows that of ASCII alone."""
+
+    def as_sqlite(self, compiler: Any, connection: Any) -> Any:
+        if not isinstance(self.rhs, str) or self.rhs.isascii():
+            return super().as_sql(compiler, connection)
+        return lookups.IRegex(self.lhs, re.escape(self.rhs)).as_sql(compiler, connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import Group
@@ -153,6 +154,15 @@ def test_memories_are_found_by_text_type_agent_tags_importance_trust_and_status(
     assert {query: ids(owner.get(f"memory?{query}")) for query in expected} == expected
     of_ana = {"": {one, three}, "trust_state=approved": {three}, "status=retired": set()}
     assert {query: ids(owner.get(f"agents/ANA/memory?{query}")) for query in of_ana} == of_ana
+
+
+@pytest.mark.parametrize("written", ["ÄÖÜ", "äöü", "Äöü", "ПРИВЕТ", "привет", "Ĳssel.*", "50%_é"])
+def test_a_text_is_found_in_any_letter_case_of_any_script(team: Team, owner: Caller, written: str) -> None:
+    found = _memory(team, 1, content=f"before {written} after")
+    _memory(team, 2, content="before aou Ijssel 50% e after")
+    for asked in (written, written.lower(), written.upper()):
+        items = owner.get(f"memory?q={quote(asked)}").json()["items"]
+        assert [row["id"] for row in items] == [found.pk], asked
 
 
 def test_decisions_are_active_ones_unless_asked_otherwise(team: Team, owner: Caller) -> None:
