@@ -2,6 +2,7 @@
 that could not work here, in one place, before there is any worker. docs/operations.md explains the figures.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -48,6 +49,7 @@ class logger_class(glogging.Logger):  # noqa: N801 - the name is a setting's
     def setup(self, cfg):
         super().setup(cfg)
         dictConfig(settings.LOGGING)
+        logging.captureWarnings(True)
 
 
 # prometheus_client looks for the folder when it is imported, in the workers. A reload keeps it, another master has its own.

@@ -6,9 +6,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 from django.views.decorators.http import require_safe
 
+from governance.forms.accounts import LogInForm
 from governance.views.access import open_page, signed_in_page
 
-log_in = open_page(auth.LoginView.as_view(redirect_authenticated_user=True))
+log_in = open_page(auth.LoginView.as_view(authentication_form=LogInForm, redirect_authenticated_user=True))
 log_out = open_page(auth.LogoutView.as_view())
 change_password = signed_in_page(
     auth.PasswordChangeView.as_view(success_url=reverse_lazy("password_changed"))

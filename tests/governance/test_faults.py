@@ -6,30 +6,20 @@ The short form runs with every test run, the long form with `make torture` (AGEN
 from __future__ import annotations
 
 import http.client
-import json
-import os
 import random
 import signal
-import socket
-import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from django.db import connection
-
-from tests.races.arena import HERE, LONG, RACE, Arena, Contender, environment
+from tests.races.arena import LONG, RACE, Arena, Contender
+from tests.races.servers import Server, locked, serving
 
 pytestmark = RACE
 
-SQLITE = connection.vendor == "sqlite"
 KILLS = 35 if LONG else 2
 WRITERS = 3
 PROCESSES = 8 if LONG else 4
@@ -173,56 +163,6 @@ def test_processes_that_write_approve_and_reject_at_once_lose_nothing(processes:
 # The server itself
 
 
-class Server:
-    """A real gunicorn with two workers on the arena's database."""
-
-    def __init__(self, url: str, **more: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        # A session of its own: killing the group takes the master and its workers in one moment.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "agentweaver.wsgi", "--workers", "2", "--bind", f"127.0.0.1:{self.port}"],
-            cwd=HERE, env={**environment(url), **more}, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self._wait()
-
-    def _wait(self) -> None:
-        for _ in range(300):
-            try:
-                if self.ask("GET", "/api/projects", "")[0] == 401:
-                    return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the server did not start")
-
-    def ask(self, method: str, path: str, token: str, body: Any = None) -> tuple[int, Any]:
-        caller = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        headers = {"Content-Type": "application/json"} | (
-            {"Authorization": f"Bearer {token}"} if token else {}
-        )
-        try:
-            caller.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = caller.getresponse()
-            return answer.status, json.loads(answer.read() or b"null")
-        finally:
-            caller.close()
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-
-@contextmanager
-def serving(url: str, **more: str) -> Iterator[Server]:
-    server = Server(url, **more)
-    try:
-        yield server
-    finally:
-        server.kill()
-
-
 def test_a_killed_server_leaves_whole_changes_and_all_it_acknowledged(processes: Arena) -> None:
     project = project_of(processes)
     token = processes.do("token", who="owner-0")
@@ -291,24 +231,3 @@ def test_a_writer_who_cannot_get_the_lock_in_time_is_told_so_and_may_try_again(p
     assert again[0] == 201
     assert len(processes.do("rows", project=project, kind="memory")) == 1
     settle(processes, project, [])
-
-
-@contextmanager
-def locked(url: str, project: str) -> Iterator[None]:
-    """Somebody holds what every writer needs: SQLite's one write lock, or the project's row."""
-    if SQLITE:
-        holder = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        finally:
-            holder.execute("ROLLBACK")
-            holder.close()
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT 1 FROM memory_project WHERE id = %s FOR NO KEY UPDATE", [project])
-        try:
-            yield
-        finally:
-            cursor.execute("ROLLBACK")

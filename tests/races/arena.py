@@ -22,8 +22,9 @@ HERE = Path(__file__).parents[2]
 LONG = os.environ.get("AGENTWEAVER_TORTURE") == "1"
 RACE = [
     pytest.mark.race,
-    # What threads and other processes are to see has to be committed. SQLite's contenders have a file of their own.
-    *([pytest.mark.django_db(transaction=True)] if connection.vendor == "postgresql" else []),
+    # What threads and other processes are to see has to be committed. SQLite's contenders have a file of their own; it is a copy of
+    # the tests' database, which there is only where a test asks for one.
+    pytest.mark.django_db(transaction=connection.vendor == "postgresql"),
 ]
 Move = tuple[str, dict[str, Any]]
 

@@ -159,6 +159,7 @@ def test_an_address_may_not_try_one_name_after_another(person: str, settings: An
     [
         "",
         "a\x00b",
+        "x" * 151,
         "x" * 100_000,
         "\ud83d\ude00 ".encode("utf-16", "surrogatepass").decode("utf-16"),
         "o\u200bwner",
