@@ -56,7 +56,9 @@ demo: $(VENV)/.base .env ## a project full of examples, then the server on PORT 
 	@$(MANAGE) demo --address http://127.0.0.1:$(PORT)
 	@echo "  The server runs until Ctrl-C."
 	@# Its greeting goes, so that the log-in is the last thing on the screen; errors and requests are on standard error.
-	@$(MANAGE) runserver --noreload 127.0.0.1:$(PORT) >/dev/null
+	@# The projects' workspaces are below ./exports, so that the mirror of files can be seen.
+	@mkdir -p exports
+	@AGENTWEAVER_WORKSPACE_ROOT=exports $(MANAGE) runserver --noreload 127.0.0.1:$(PORT) >/dev/null
 
 run: $(VENV)/.base .env ## the server on PORT (8000), with what is in the database
 	$(MANAGE) migrate --no-input --verbosity 0

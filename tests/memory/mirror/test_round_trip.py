@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from governance.demo.opening import WORKSPACE
 from governance.projects import create_project
 from governance.reviews import (
     Corrections,
@@ -401,3 +402,7 @@ def test_a_real_tree_goes_round_without_a_lost_or_doubled_record(team: Team, tre
 
 def test_a_small_tree_goes_round_without_a_lost_or_doubled_record(team: Team) -> None:
     _round_trip(team, as_tree(SQUAD))
+
+
+def test_the_tree_of_the_demo_goes_round_without_a_lost_or_doubled_record(team: Team) -> None:
+    _round_trip(team, read_folder(WORKSPACE))
