@@ -10,6 +10,8 @@ import pytest
 from django.conf import settings
 from django.core.management import get_commands
 
+from agentweaver.api import urls
+from agentweaver.api.problems import TITLES
 from governance.queues.files import WHY
 from memory.mirror import squad, tree
 
@@ -78,3 +80,29 @@ def test_every_reason_of_a_report_is_explained() -> None:
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]*)\|", table, re.MULTILINE)))) == set(
         WHY
     )
+
+
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+def routes() -> set[tuple[str, str]]:
+    """Method and path of every operation of the API, as the document writes them."""
+    found = set()
+    for route in urls.urlpatterns:
+        operations = getattr(getattr(route.callback, "cls", None), "operations", {})
+        path = "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(route.pattern))
+        found |= {(method, path) for method in operations}
+    return found
+
+
+def test_the_api_document_names_every_route_and_no_other() -> None:
+    lines = re.findall(r"^\| ([A-Z, ]+) \| `(/[^`]+)` \|", API, re.MULTILINE)
+    named = [(method, path) for methods, path in lines for method in methods.split(", ")]
+    assert sorted(named) == sorted(routes())
+    assert "/api/schema" in API
+    assert "/api/docs" in API
+
+
+def test_the_api_document_names_every_code_and_no_other() -> None:
+    named = re.findall(r"^\| \d{3} \| `(\w+)` \|", API, re.MULTILINE)
+    assert sorted(named) == sorted(TITLES)
