@@ -74,7 +74,8 @@ test: install ## the tests, on SQLite or on what DATABASE_URL names
 test-postgres: install ## the tests, on a throw-away PostgreSQL
 	.ci/postgres run $(MAKE) --no-print-directory test
 
-bench: install ## measure, on a throw-away PostgreSQL; ratios and a table, no verdict
+# ARGS=--quick: small tables, in a minute, to see that it runs; its figures mean nothing.
+bench: install ## measure on a throw-away PostgreSQL: a table beside the goals, and bench.json (docs/performance.md)
 	$(AS_TESTED) .ci/postgres run $(BIN)/python -m pytest -m benchmark -p no:xdist -s tests/benchmarks $(ARGS)
 
 torture: install ## the race and fault tests in their long form, on both databases

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from django.db import connections
@@ -65,26 +66,33 @@ def run(statement: Statement, values: Mapping[Any, Any]) -> list[tuple[Any, ...]
     params = [values[standin] for standin in statement.params]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            _bind_on_server(cursor, connection.connection)
             # As text without a type, so that one plan serves small and large numbers.
-            params = [str(value) for value in params]
-        cursor.execute(statement.sql, params)
+            cursor.cursor = _prepared_cursor()(connection.connection, [str(value) for value in params])
+            cursor.execute(statement.sql)
+        else:
+            cursor.execute(statement.sql, params)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
 
-def _bind_on_server(cursor: Any, connection: Any) -> None:
-    """Django's cursors bind in the client, which cannot be prepared. Its wrapper stays: this statement is counted like any other."""
-    cursor.cursor = _prepared_cursor()(connection)
-
-
 @cache
 def _prepared_cursor() -> Any:
-    """A cursor that prepares what it executes, unless its connection forbids it. psycopg is there only with PostgreSQL."""
+    """A cursor that binds in the server and prepares what it executes, unless its connection forbids that.
+
+    Django's own bind in the client. Its wrapper stays around this one, so that the statement is counted and shown like any other.
+    psycopg is there only with PostgreSQL.
+    """
     from psycopg import RawCursor
 
     class Prepared(RawCursor[Any]):
-        def execute(self, *args: Any, **options: Any) -> Any:
-            return super().execute(*args, prepare=True, **options)
+        def __init__(self, connection: Any, values: Sequence[str]) -> None:
+            super().__init__(connection)
+            self.values = values
+
+        def execute(self, query: str, *_: Any, **options: Any) -> Any:  # type: ignore[override]
+            answer = super().execute(query, self.values, prepare=True, **options)
+            # Where Django looks for what was executed when it keeps the statements.
+            self._query = SimpleNamespace(query=query.encode())  # type: ignore[assignment]
+            return answer
 
     return Prepared

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import cycle, islice
 from typing import Any
 
@@ -20,7 +21,15 @@ from psycopg import sql
 from governance.models import User
 from governance.projects import create_project
 from memory.actors import Human
-from memory.models import Agent, AgentMemory, Decision, DecisionInboxEntry, Project, SessionContext
+from memory.models import (
+    Agent,
+    AgentMemory,
+    Decision,
+    DecisionInboxEntry,
+    LedgerEvent,
+    Project,
+    SessionContext,
+)
 from tests.benchmarks.texts import texts
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
@@ -165,6 +174,36 @@ def plain_memories(project: Project, agents: list[Agent], count: int) -> None:
         _copy(AgentMemory, _some_memories(project, agents, count - count // 2, _APPROVED))
 
 
+def legacy_memories(project: Project, agents: list[Agent], count: int) -> None:
+    """`count` imported memories that nobody has decided on."""
+    with _copying():
+        _copy(AgentMemory, _some_memories(project, agents, count, _LEGACY))
+
+
+def events(project: Project, count: int) -> None:
+    """A ledger of `count` events that reads as one; no chain holds it together, so it cannot be verified."""
+    with _copying():
+        _copy(LedgerEvent, _events(project, count))
+    last = LedgerEvent.objects.filter(project=project).latest("number")
+    Project.objects.filter(pk=project.pk).update(ledger_number=last.number, ledger_hash=last.hash)
+
+
+def _events(project: Project, count: int) -> Iterator[Row]:
+    first = Project.objects.get(pk=project.pk).ledger_number + 1
+    for number in range(first, first + count):
+        yield {
+            "hash": _hash(project, number), "prev_hash": _hash(project, number - 1), "project_id": project.pk,
+            "number": number, "at": NOW, "action": ("memory.record", "memory.approve", "entry.submit")[number % 3],
+            "actor": OWNER.identity, "target": f"memory:{number}", "before": "{}",
+            "after": '{"content":"Keep the outbox behind the gateway.","importance":"high"}', "state": "0" * 64,
+            "reason": "",
+        }  # fmt: skip
+
+
+def _hash(project: Project, number: int) -> str:
+    return sha256(f"{project.pk} {number}".encode()).hexdigest()
+
+
 def _entries(project: Project, agents: list[Agent], count: int) -> Iterator[Row]:
     kinds = ("architectural", "scope", "process", "technical", "learning", "pattern", "update")
     for number in range(count):
@@ -214,9 +253,10 @@ def _copy(model: type[models.Model], rows: Iterable[Row]) -> None:
             copy.write_row(tuple(first.values()))
             for row in source:
                 copy.write_row(tuple(row.values()))
-        cursor.execute(
-            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
-        )
+        if "id" in {field.name for field in model._meta.concrete_fields}:
+            cursor.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
+            )
 
 
 def _next_id(model: type[models.Model]) -> int:

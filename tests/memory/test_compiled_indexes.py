@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models import Q, QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from memory import candidates
 from memory.actors import SCRIBE_PREFIX
@@ -101,8 +102,10 @@ def test_every_memory_that_a_layer_selects_is_in_its_index(team: Team, trust: Tr
 def test_the_statements_of_a_compile_are_planned_once_for_all_agents_and_projects(team: Team) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
-    for name in ("Ana", "Ben", "nobody"):
-        compile_context(team.project, name)
+    with CaptureQueriesContext(connection) as captured:
+        for name in ("Ana", "Ben", "nobody"):
+            compile_context(team.project, name)
+    assert [query["sql"].split()[0] for query in captured] == ["SELECT"] * 6
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*), sum(generic_plans + custom_plans) FROM pg_prepared_statements")
         assert cursor.fetchall() == [(2, 6)]
