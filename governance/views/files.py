@@ -125,7 +125,7 @@ def take(request: PageRequest, access: Access) -> HttpResponse:
 
 def _bounded(request: PageRequest, access: Access, view: Any) -> HttpResponse:
     """Refuses what is too large before anything parses it, then asks for the form's token: reading the token reads the body."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) <= settings.MAX_UPLOAD_BYTES:
+    if _length(request) <= settings.MAX_UPLOAD_BYTES:
         answered: HttpResponse = csrf_protect(view)(request, access)
         return answered
     left = DRAINED * settings.MAX_UPLOAD_BYTES
@@ -136,6 +136,12 @@ def _bounded(request: PageRequest, access: Access, view: Any) -> HttpResponse:
     form.errors.clear()
     form.add_error("file", f"The file is too large: at most {settings.MAX_UPLOAD_BYTES // 1_000_000} MB.")
     return show(request, access, form, 422)
+
+
+def _length(request: PageRequest) -> int:
+    """What the request says of its size; Django reads no more than this, and nothing when it is no number."""
+    said = request.META.get("CONTENT_LENGTH") or "0"
+    return int(said) if said.isascii() and said.isdigit() else 0
 
 
 def _check(request: PageRequest, access: Access) -> HttpResponse:
@@ -149,8 +155,8 @@ def _dry_run(
     """The report of a dry run, with the form that takes it in."""
 
     def verb() -> HttpResponse:
-        kept, unkept = _keep(access, form)
         report = _import(access, form, dry_run=True)
+        kept, unkept = _keep(access, form)
         confirm = ConfirmForm(
             workspace=_has_workspace(),
             initial={**form.cleaned_data, "kept": kept, "fingerprint": report.fingerprint},

@@ -337,12 +337,13 @@ def bomb() -> bytes:
     ids=["empty", "no zip", "bomb", "no squad", "leaving", "absolute", "case", "many"],
 )  # fmt: skip
 def test_a_zip_that_is_refused_is_a_plain_sentence_beside_the_field(
-    owner: Client, data: bytes, sentence: str
+    owner: Client, uploads: Path, data: bytes, sentence: str
 ) -> None:
     told = check(owner, data)
     assert told.status_code == 422
     assert sentence in told.content.decode()
     assert not Decision.objects.exists()
+    assert not uploads.exists()
 
 
 def test_a_zip_that_is_too_large_is_refused_before_it_is_parsed(
