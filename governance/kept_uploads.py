@@ -125,6 +125,8 @@ class Progress:
     def __enter__(self) -> Self:
         with suppress(OSError):
             self._path = _progress_path(self._project_id, self._username)
+            # What a killed worker left behind would be told as the beginning of this one.
+            self._path.unlink(missing_ok=True)
         return self
 
     def __exit__(

@@ -475,3 +475,11 @@ def test_how_far_an_import_is_can_be_asked_meanwhile(owner: Client, told: list[d
 def test_nothing_under_way_is_an_empty_answer(owner: Client) -> None:
     answer = owner.get(f"{HERE}/progress")
     assert (answer.json(), answer["Cache-Control"]) == ({}, "no-store")
+
+
+def test_what_a_killed_worker_left_is_not_told(owner: Client, team: Team, uploads: Path) -> None:
+    with kept_uploads.Progress(team.project.pk, "owner") as killed:
+        killed("writing", 7, 9)
+        assert owner.get(f"{HERE}/progress").json() == {"stage": "writing", "done": 7, "total": 9}
+        with kept_uploads.Progress(team.project.pk, "owner"):
+            assert owner.get(f"{HERE}/progress").json() == {}
