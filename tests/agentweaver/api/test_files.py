@@ -191,6 +191,7 @@ def test_a_bad_form_is_refused_by_the_fields_name(owner: Caller, fields: Any, fi
     "data",
     [b"", b"no zip", as_zip({"notes/a.md": "x"}).getvalue(), as_zip({".squad/../../a.md": "x"}).getvalue(),
      as_zip(SQUAD).getvalue()[:-40]],
+    ids=["empty", "no zip", "no squad", "leaving", "cut off"],
 )  # fmt: skip
 def test_a_zip_that_is_none_or_not_safe_is_bad_input(owner: Caller, data: bytes) -> None:
     assert errors(upload(owner, data)).keys() == {"file"}
