@@ -87,6 +87,17 @@ class AgentMemory(Sourced, Trusted):
             models.Index(fields=["agent", "-created_at", "-id"], name="memory_agent_newest"),
             models.Index(fields=["project", "trust_state", "-created_at", "-id"], name="memory_trust_newest"),
             models.Index(fields=["project", "-created_at", "-id"], name="memory_newest"),
+            # What waits for a person: counted beside the navigation of every page, listed oldest first.
+            models.Index(
+                fields=["project", "created_at", "id"],
+                name="memory_legacy_waiting",
+                condition=Q(trust_state=TrustState.LEGACY, retired_at__isnull=True),
+            ),
+            models.Index(
+                fields=["project", "created_at", "id"],
+                name="memory_asks_cross_team",
+                condition=Q(cross_team=True, retired_at__isnull=True),
+            ),
         )
 
     def __str__(self) -> str:
