@@ -106,7 +106,7 @@ class OmitReason(TextChoices):
     """Why a row is not in a compiled context: one code a row (SPEC 4)."""
 
     RETIRED = "retired", "retired"
-    NOT_ACTIVE = "not_active", "superseded or archived"
+    NOT_ACTIVE = "not_active", "superseded, archived or ended"
     LEGACY = "legacy", "imported and not yet approved"
     TYPE_NOT_COMPILED = "type_not_compiled", "this type is never compiled"
     OTHER_AGENT = "other_agent", "belongs to another agent"

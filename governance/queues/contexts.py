@@ -10,13 +10,17 @@ from django.db.models import Count, OuterRef, QuerySet
 from django.db.models.functions import Left, Length
 
 from governance.charts import Bars, bars
+from governance.queues import keyset
 from memory.compiler import CompiledContext, Included
 from memory.enums import Layer, OmitReason
 from memory.errors import NotFound
+from memory.explanation import Place
 from memory.ledger import KINDS
 from memory.models import AgentMemory, ContextReceipt, Decision, Project, SessionContext, SnapshotRow
 
 BEGINNING = 120
+LISTED = 100
+"""Rows left out that the page names; the page with every row goes through all of them."""
 EARLIER = 10
 """Receipts named beside a context."""
 
@@ -83,7 +87,7 @@ _WORDS: tuple[tuple[Any, str, bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A compiled context taken apart."""
+    """A compiled context taken apart. `left_out` names the first rows only, those that the limits leave out before all others."""
 
     told: tuple[Told, ...]
     left_out: tuple[LeftOut, ...]
@@ -94,7 +98,8 @@ class Composition:
 def composition(project: Project, compiled: CompiledContext) -> Composition:
     """The rows of a context with their words. At most three queries."""
     names = [(row.kind, row.id) for row in compiled.included]
-    words = words_of(project, [*names, *((row.kind, row.id) for row in compiled.omitted)])
+    omitted = compiled.omitted[:LISTED]
+    words = words_of(project, [*names, *((row.kind, row.id) for row in omitted)])
     told = tuple(
         Told(
             row.kind,
@@ -107,8 +112,7 @@ def composition(project: Project, compiled: CompiledContext) -> Composition:
         for row in compiled.included
     )
     left_out = tuple(
-        LeftOut(row.kind, row.id, words.get((row.kind, row.id), UNKNOWN), row.reason)
-        for row in compiled.omitted
+        LeftOut(row.kind, row.id, words.get((row.kind, row.id), UNKNOWN), row.reason) for row in omitted
     )
     return Composition(told, left_out, _bars(compiled))
 
@@ -121,6 +125,22 @@ def _bars(compiled: CompiledContext) -> Bars:
 
 def _characters(rows: Sequence[Included]) -> int:
     return sum(row.characters for row in rows)
+
+
+# Every row, one by one
+
+
+def written(place: Place) -> str:
+    """A place as an address says it."""
+    return f"{place.kind}-{keyset.Place(place.at, place.id)}"
+
+
+def place_of(text: str) -> Place | None:
+    """The place an address names; None for anything that is none, which is read as the beginning."""
+    kind, _, rest = text.partition("-")
+    place = keyset.Place.parse(rest)
+    known = kind in {KINDS[model] for model, _, _ in _WORDS}
+    return Place(place.at, kind, place.id) if place is not None and known else None
 
 
 # What was told before

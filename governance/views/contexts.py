@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from governance.forms.contexts import CHILD_RUN, UNNAMED, ContextForm
 from governance.policies import Action
-from governance.queues.contexts import composition, earlier_receipts, receipt_of, rows_told
+from governance.queues.contexts import (
+    composition,
+    earlier_receipts,
+    place_of,
+    receipt_of,
+    rows_told,
+    written,
+)
 from governance.queues.inbox import agents_of
 from governance.views.access import Access, PageRequest, project_page
 from governance.views.replies import page
-from memory import explanation
 from memory.compiler import CompiledContext, compile_context, compile_decisions
 from memory.envelope import tokens
 from memory.errors import OverBudget
+from memory.explanation import Place, explain_after
 
 CONTEXT = "governance/context.html"
 ROWS = 50
@@ -53,7 +58,7 @@ def compiled_parts(access: Access, form: ContextForm) -> dict[str, Any]:
             "earlier": earlier,
         }
     parts = composition(access.project, compiled)
-    reasons = Counter(row.reason for row in parts.left_out)
+    reasons = Counter(row.reason for row in compiled.omitted)
     return {"compiled": compiled, "parts": parts, "reasons": sorted(reasons.items()), "earlier": earlier}
 
 
@@ -66,36 +71,27 @@ def compiled_for(access: Access, form: ContextForm) -> CompiledContext:
 @require_safe
 @project_page(Action.READ)
 def explain(request: PageRequest, access: Access) -> HttpResponse:
-    """Every row that could stand in one agent's context, each in it or out for one reason; paged."""
+    """Every row that could stand in one agent's context, each in it or out for one reason; page by page."""
     form = context_form(request, access)
     query = request.GET.copy()
-    query.pop("page", None)
+    query.pop("after", None)
+    after = place_of(request.GET.get("after", ""))
     shown: dict[str, Any] = {
-        "form": form,
-        "query": f"{query.urlencode()}&" if query else "",
-        "back": query.urlencode(),
-    }
+        "form": form, "kept": f"{query.urlencode()}&" if query else "", "back": query.urlencode(),
+        "is_first": after is None,
+    }  # fmt: skip
     if form.is_valid():
-        shown |= _explained(access, form, request.GET.get("page"))
+        shown |= _explained(access, form, after)
     return page(request, access, "governance/context_rows.html", shown, section="context", fragment="results")
 
 
-def _explained(access: Access, form: ContextForm, number: str | None) -> dict[str, Any]:
-    pages: list[Any] = []
-
-    def part(rows: Any, total: int) -> Sequence[Any]:
-        paginator: Paginator[Any] = Paginator(rows, ROWS)
-        paginator.count = total  # the explanation has counted them already
-        found = paginator.get_page(number)
-        pages.append(found)
-        return list(found.object_list)
-
+def _explained(access: Access, form: ContextForm, after: Place | None) -> dict[str, Any]:
     agent = form.wanted if form.wanted != CHILD_RUN else UNNAMED
     try:
-        told = explanation.explain(access.project, agent, form.limits(), part)
+        found = explain_after(access.project, agent, form.limits(), after, ROWS)
     except OverBudget as refusal:
         return {"failure": refusal, "required": tokens(refusal.required), "budget": tokens(refusal.budget)}
-    return {"rows": told.rows, "page_obj": pages[-1], "wanted": form.wanted, "epoch": told.epoch}
+    return {"rows": found.rows, "next": written(found.next) if found.next else "", "wanted": form.wanted}
 
 
 @require_safe
