@@ -108,14 +108,14 @@ def _plain(column: str) -> str:
 # Events
 
 
-def events(project: Project) -> Iterator[tuple[int, str, LedgerEvent | Unreadable]]:
-    """The project's events by number: (number, target, the event, or what is unreadable about it)."""
+def events(project: Project, after: int = 0) -> Iterator[tuple[int, str, LedgerEvent | Unreadable]]:
+    """The project's events past a number, in order: (number, target, the event, or what is unreadable about it)."""
     time = (
         _plain("at") if on_sqlite() else """to_char("at" AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC')"""
     )
     columns = [_plain("number"), time, *(_plain(name) for name in _EVENT_TEXTS)]
-    key = _key(project)
-    for number, at, *texts in _select(LedgerEvent, columns, "project_id", "number, hash", key):
+    where, order = "number > %s AND project_id", "number, hash"
+    for number, at, *texts in _select(LedgerEvent, columns, where, order, after, _key(project)):
         named = dict(zip(_EVENT_TEXTS, texts, strict=True))
         yield number, named["target"], _event(project, number, at, named)
 

@@ -29,7 +29,7 @@ from memory.models import AgentMemory, Decision, LedgerEvent, Project, Run, Sess
 from memory.receipts import build_for_run
 from memory.recording import record_memory, submit_entry
 from memory.sessions import SessionFields, start_session
-from memory.verification import Broken, Checkpoint, checkpoint, verify
+from memory.verification import Broken, Checkpoint, checkpoint, verify, verify_newest
 from tests.conftest import NOW, Team, start_run
 
 pytestmark = pytest.mark.django_db
@@ -252,6 +252,33 @@ def test_an_event_moved_to_another_project_is_found_in_both(story: Team) -> None
 
 
 # The chain
+
+
+@pytest.mark.parametrize(("back", "valid"), [(0, False), (2, False), (3, True)])
+def test_the_newest_events_can_be_checked_alone(story: Team, back: int, valid: bool) -> None:
+    """A fault among them is found and named, an older one is not looked for."""
+    assert verify_newest(story.project, 3).checked == 3
+    event = events(story)[-1 - back]
+    with tampering() as cursor:
+        change_column(cursor, event, "reason", "'Because.'")
+        found = verify_newest(story.project, 3)
+        assert found.valid is valid
+        if not valid:
+            problem = "its content does not match its hash"
+            assert found.first_broken == Broken(event.number, event.target, problem)
+
+
+def test_the_newest_events_must_follow_the_one_before_them(story: Team) -> None:
+    last = events(story)[-1]
+    with tampering() as cursor:
+        cursor.execute("DELETE FROM memory_ledgerevent WHERE hash = %s", [last.prev_hash])
+        assert verify_newest(story.project, 1).first_broken == Broken(
+            last.number, last.target, "it does not follow the event before it"
+        )
+
+
+def test_more_than_all_events_is_all_of_them(story: Team) -> None:
+    assert verify_newest(story.project, 1000).checked == verify(story.project).checked
 
 
 def test_a_deleted_event_is_found_and_named(story: Team) -> None:
