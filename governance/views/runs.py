@@ -23,6 +23,7 @@ from governance.queues.runs import (
     receipts_of_run,
     report_of,
     run_of,
+    tallies,
     wrote_of,
 )
 from governance.queues.runs import runs as filtered_runs
@@ -59,8 +60,11 @@ def runs(request: PageRequest, access: Access) -> HttpResponse:
     found = filtered_runs(access.project, form.filters()) if form.is_valid() else Run.objects.none()
     query = request.GET.copy()
     query.pop("page", None)
+    listed = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = list(listed)
+    counted = tallies(rows)
     context = {
-        "form": form, "page_obj": Paginator(found, PAGE_SIZE).get_page(request.GET.get("page")),
+        "form": form, "page_obj": listed, "rows": [(row, counted[row.pk]) for row in rows],
         "query": f"{query.urlencode()}&" if query else "", "is_filtered": bool(form.changed_data),
     }  # fmt: skip
     return page(request, access, LIST, context, section="runs", fragment="results")
