@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.actors import SCRIBE_PREFIX
@@ -38,29 +38,11 @@ from memory.values import looks_like_uuid
 
 if TYPE_CHECKING:
     Admin = admin.ModelAdmin[Any]
-    Inline = admin.TabularInline[Any, Any]
 else:
     Admin = admin.ModelAdmin
-    Inline = admin.TabularInline
 
 BEGINNING = 90
 """Characters of a text that a list shows."""
-
-
-class Looked:
-    """Nobody adds, changes or deletes here; superusers look."""
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return request.user.is_active and getattr(request.user, "is_superuser", False)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class Rows(ChangeList):
@@ -72,7 +54,7 @@ class Rows(ChangeList):
         return rows.annotate(beginning=Left(looking.excerpt, BEGINNING)) if looking.excerpt else rows
 
 
-class Looking(Looked, Admin):
+class Looking(Admin):
     """A table that is looked at: every column of a row, a list with filters, a link to where the row's story is told."""
 
     excerpt = ""
@@ -89,6 +71,18 @@ class Looking(Looked, Admin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.is_active and getattr(request.user, "is_superuser", False)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -160,7 +154,7 @@ class ReceiptRunFilter(RunFilter):
 
 
 class EventRunFilter(RunFilter):
-    """By the run that did something, whose scribe did, or that it happened to."""
+    """By the run that did something, whose scribe did, or that it happened to. With the run's project an index finds them."""
 
     def of_run(self, rows: QuerySet[Any], wanted: str) -> QuerySet[Any]:
         runs = (
@@ -168,22 +162,11 @@ class EventRunFilter(RunFilter):
             if looks_like_uuid(wanted)
             else Run.objects.filter(external_id=wanted)
         )
-        keys = list(runs.values_list("pk", flat=True))
-        actors = [f"{prefix}{key}" for key in keys for prefix in ("run:", SCRIBE_PREFIX)]
-        return rows.filter(Q(actor__in=actors) | Q(target__in=[f"run:{key}" for key in keys]))
-
-
-class KindFilter(admin.SimpleListFilter):
-    """By the kind of row that an event is about."""
-
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(kind, kind) for kind in sorted({*KINDS.values(), "member"})]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(action__startswith=f"{self.value()}.") if self.value() else queryset
+        wanted_events = Q(pk__in=[])
+        for key, project in runs.values_list("pk", "project"):
+            about = Q(actor__in=[f"run:{key}", f"{SCRIBE_PREFIX}{key}"]) | Q(target=f"run:{key}")
+            wanted_events |= Q(project=project) & about
+        return rows.filter(wanted_events)
 
 
 @admin.register(Project)
@@ -230,7 +213,9 @@ class MemoryAdmin(Looking):
     )  # fmt: skip
     list_filter = ("trust_state", *SOURCED, "type", "importance", ("retired_at", admin.EmptyFieldListFilter))
     list_select_related = ("project", "agent")
-    search_fields = ("content", "agent__name")
+    # No index finds words in the texts of a hundred thousand rows; the project's Memory page has its own search.
+    search_fields = ("agent__name", "source_identity__exact", "approved_by__exact")
+    search_help_text = "An agent; or who wrote or approved it, written whole"
     ordering = ("-pk",)
     excerpt = "content"
     texts = ("content", "retire_reason", "agent__charter")
@@ -244,7 +229,7 @@ class DecisionAdmin(Looking):
     )  # fmt: skip
     list_filter = ("trust_state", *SOURCED, "status", "type")
     list_select_related = ("project", "agent")
-    search_fields = ("title", "content", "agent__name")
+    search_fields = ("title", "agent__name")
     ordering = ("-pk",)
     texts = ("content", "rationale", "agent__charter")
 
@@ -257,7 +242,7 @@ class EntryAdmin(Looking):
     )  # fmt: skip
     list_filter = ("status", *SOURCED, "type", "importance")
     list_select_related = ("project", "agent")
-    search_fields = ("slug", "title", "content", "agent__name")
+    search_fields = ("slug", "title", "agent__name")
     ordering = ("-pk",)
     texts = ("content", "rationale", "reason", "agent__charter")
 
@@ -279,36 +264,27 @@ class SessionAdmin(Looking):
 @admin.register(LedgerEvent)
 class EventAdmin(Looking):
     list_display = ("number", "audit", "action", "target", "actor", "at", "project")
-    list_filter = (KindFilter, EventRunFilter, "project")
+    list_filter = (EventRunFilter, "project")
     list_select_related = ("project",)
-    # Whole values: they are found by an index, however long the ledger is.
-    search_fields = ("target__exact", "actor__exact", "action__exact", "hash__exact")
-    search_help_text = "A row (memory:12), an actor, an action or a hash, written whole"
+    search_fields = ("target", "actor", "hash")
+    search_help_text = "A row (memory:12), an actor or a hash, written whole"
     # In the direction of the index over both.
     ordering = ("-project_id", "-number")
     texts = ("before", "after", "reason")
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Whole values, and in the projects there are: so an index finds them, however long the ledger is."""
+        if not search_term:
+            return queryset, False
+        projects = list(Project.objects.values_list("pk", flat=True))
+        named = Q(target=search_term) | Q(actor=search_term)
+        return queryset.filter(Q(pk=search_term) | Q(project__in=projects) & named), False
+
     @admin.display(description="audit")
     def audit(self, row: LedgerEvent) -> SafeString:
         return link("Audit page", "audit-event", row.project.slug, row.number)
-
-
-class SnapshotRowInline(Looked, Inline):
-    """What stood in a block, at which revision."""
-
-    model = SnapshotRow
-    fields = readonly_fields = ("layer", "revision", "row")
-    ordering = ("layer", "pk")
-    verbose_name_plural = "rows of the block"
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related("snapshot__project").defer("snapshot__block")
-
-    @admin.display(description="row")
-    def row(self, told: SnapshotRow) -> SafeString:
-        kind = "decision" if told.decision_id else "memory" if told.memory_id else "session"
-        key = told.decision_id or told.memory_id or told.session_id
-        return link(f"{kind} {key}", "trail", told.snapshot.project.slug, kind, key)
 
 
 @admin.register(ContextSnapshot)
@@ -319,13 +295,27 @@ class SnapshotAdmin(Looking):
     search_fields = ("sha256__startswith",)
     search_help_text = "How a block's SHA-256 begins"
     ordering = ("-pk",)
-    inlines = (SnapshotRowInline,)
     texts = ("block",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        return [*super().get_fields(request, obj), "told"]
+
+    @admin.display(description="rows, each at the revision that was told")
+    def told(self, row: ContextSnapshot) -> SafeString:
+        rows = row.rows.order_by("layer", "pk")
+        return format_html_join("", "{}<br>", ((_told(told, row.project.slug),) for told in rows))
 
     @admin.display(description="told to")
     def audit(self, row: ContextSnapshot) -> SafeString:
         receipts = reverse("admin:memory_contextreceipt_changelist")
         return format_html('<a href="{}?snapshot__id__exact={}">Receipts</a>', receipts, row.pk)
+
+
+def _told(row: SnapshotRow, slug: str) -> SafeString:
+    kind = "decision" if row.decision_id else "memory" if row.memory_id else "session"
+    key = row.decision_id or row.memory_id or row.session_id
+    words = f"layer {row.layer}: {kind} {key} at revision {row.revision}"
+    return link(words, "trail", slug, kind, key)
 
 
 @admin.register(ContextReceipt)

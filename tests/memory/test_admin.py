@@ -177,13 +177,16 @@ def test_a_list_reads_no_long_text(rows: Team, root: Client) -> None:
         (AgentMemory, "run=nobody", 0),
         (AgentMemory, "project__id__exact={project}", 2),
         (AgentMemory, "project__id__exact={other}", 0),
-        (AgentMemory, "q=two+cores", 2),
+        (AgentMemory, "q=bo+1", 2),
+        (AgentMemory, "q=ann", 0),
+        (AgentMemory, "q=run:{run}", 1),
+        (Decision, "q=decis", 1),
         (Decision, "trust_state__exact=approved", 1),
         (DecisionInboxEntry, "run={run}", 1),
         (LedgerEvent, "run={run}", 1),
-        (LedgerEvent, "kind=member", 4),
         (LedgerEvent, "q=run:{run}", 1),
         (LedgerEvent, "q=member", 0),
+        (LedgerEvent, "q=owner", 5),
         (ContextReceipt, "run={run}", 1),
         (ContextReceipt, "decisions_only__exact=1", 0),
     ],
@@ -201,11 +204,11 @@ def test_filters_and_search_narrow_a_list(
 
 
 def test_the_filter_by_run_keeps_the_other_filters(rows: Team, root: Client) -> None:
-    page = root.get(f"{list_of('agentmemory')}?trust_state__exact=legacy&q=cores&run=x").content.decode()
+    page = root.get(f"{list_of('agentmemory')}?trust_state__exact=legacy&q=bo&run=x").content.decode()
     form = page.partition('class="run-filter"')[2].partition("</form>")[0]
     assert re.findall(r'name="(\w+)" value="(\w+)"', form) == [
         ("trust_state__exact", "legacy"),
-        ("q", "cores"),
+        ("q", "bo"),
         ("run", "x"),
     ]
 
