@@ -15,7 +15,7 @@ from memory.envelope import tokens
 from memory.errors import NotFound, OverBudget
 from memory.models import Agent, Project
 
-AGENTS = 12
+AGENTS = 8
 """Agents looked at: those who ran last. Child runs come on top."""
 CHILD_RUNS = "child runs"
 
