@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -45,6 +46,12 @@ def _flush_past_the_triggers() -> Iterator[None]:
     patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)
     yield
     patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _no_limits_by_address(settings: Any) -> None:
+    """All tests come from one address, and faster than any caller; those about limits set their own."""
+    settings.UNPROVEN_REQUESTS_PER_MINUTE = settings.LOGIN_ATTEMPTS_PER_MINUTE = 0
 
 
 @dataclass(frozen=True)
