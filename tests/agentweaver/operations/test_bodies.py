@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from agentweaver.operations.bodies import measured
 
@@ -48,3 +49,33 @@ def test_a_body_with_a_length_is_left_alone() -> None:
 def test_where_the_server_does_not_know_the_end_nothing_is_read() -> None:
     """Reading would wait for ever."""
     assert given(b"abc") == (None, b"abc")
+
+
+# Pages
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("&".join(f"f{number}=" for number in range(1_001)), "application/x-www-form-urlencoded"),
+        ("username=" + "x" * 10_000, "application/x-www-form-urlencoded"),
+        ("username=%ff%00&password=" + "%" * 500, "application/x-www-form-urlencoded"),
+        ("no boundary", "multipart/form-data"),
+        ("--x\r\nnonsense", "multipart/form-data; boundary=x"),
+        ("".join(f'--x\r\nContent-Disposition: form-data; name="f{n}"\r\n\r\n1\r\n' for n in range(1_001)) + "--x--",
+         "multipart/form-data; boundary=x"),
+        ("".join(f'--x\r\nContent-Disposition: form-data; name="f{n}"; filename="a"\r\n\r\n1\r\n' for n in range(101)) + "--x--",
+         "multipart/form-data; boundary=x"),
+        ("{}", "application/json"),
+        ("x", "text/plain; charset=nonsense"),
+    ],
+    ids=["fields", "size", "bytes", "no boundary", "cut off", "parts", "files", "json", "charset"],
+)  # fmt: skip
+@pytest.mark.parametrize("checked", [True, False], ids=["csrf", "no csrf"])
+def test_no_form_is_an_error_of_ours(
+    db: None, settings: Any, body: str, content_type: str, checked: bool
+) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE, settings.MAX_UPLOAD_BYTES = 9_000, 200_000
+    answer = Client(enforce_csrf_checks=checked).generic("POST", "/account/login", body, content_type)
+    assert answer.status_code in ((400, 403) if checked else (200, 400))
+    assert answer["Content-Type"].startswith("text/html")
