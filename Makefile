@@ -76,7 +76,7 @@ test-postgres: install ## the tests, on a throw-away PostgreSQL
 
 # ARGS=--quick: small tables, in a minute, to see that it runs; its figures mean nothing.
 bench: install ## measure on a throw-away PostgreSQL: a table beside the goals, and bench.json (docs/performance.md)
-	$(AS_TESTED) .ci/postgres run $(BIN)/python -m pytest -m benchmark -p no:xdist -s tests/benchmarks $(ARGS)
+	$(AS_TESTED) .ci/postgres run $(BIN)/python -m pytest -m benchmark -p no:xdist -o faulthandler_timeout=0 -s tests/benchmarks $(ARGS)
 
 torture: install ## the race and fault tests in their long form, on both databases
 	$(AS_TESTED) AGENTWEAVER_TORTURE=1 $(BIN)/python -m pytest -m race -p no:xdist -s $(ARGS)

@@ -94,9 +94,8 @@ TEMPLATES = [
 # Database
 
 
-def database() -> dict[str, Any]:
-    """SQLite beside the code by default, PostgreSQL by DATABASE_URL, each with the options it must have."""
-    config: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{BASE_DIR / 'db.sqlite3'}")
+def database(config: dict[str, Any]) -> dict[str, Any]:
+    """A database, SQLite or PostgreSQL, with the options it must have."""
     options = config.setdefault("OPTIONS", {})
     if config["ENGINE"].endswith("sqlite3"):
         # A transaction that reads first and writes later fails at once under load unless it begins IMMEDIATE; FULL makes a
@@ -110,18 +109,32 @@ def database() -> dict[str, Any]:
     # A writer who waits longer gets an error that says so (503), as on SQLite.
     patience = env.float("DATABASE_LOCK_TIMEOUT", default=30.0)
     options["options"] = f"{options.get('options', '')} -c lock_timeout={patience * 1000:.0f}".strip()
+    if env.bool("DATABASE_PREPARED_STATEMENTS", default=True):
+        # Beyond every count: what asks for it is prepared (`memory.statements`), and nothing else ever is.
+        options["prepare_threshold"] = 2**31
     if pool_size := env.int("DATABASE_POOL_SIZE", default=0):
         options["pool"] = {"min_size": 1, "max_size": pool_size}
     else:
         config["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=60)
         config["CONN_HEALTH_CHECKS"] = True
     return config
-    if env.bool("DATABASE_PREPARED_STATEMENTS", default=True):
-        # Beyond every count: what asks for it is prepared (`memory.statements`), and nothing else ever is.
-        options["prepare_threshold"] = 2**31
 
 
-DATABASES = {"default": database()}
+def replica() -> dict[str, Any]:
+    """A streaming replica of that PostgreSQL, which compiles may ask (`memory.replica`)."""
+    config = database(env.db_url("DATABASE_REPLICA_URL"))
+    if not config["ENGINE"].endswith("postgresql") or not DATABASES["default"]["ENGINE"].endswith(
+        "postgresql"
+    ):
+        raise ImproperlyConfigured("DATABASE_REPLICA_URL and DATABASE_URL must both name a PostgreSQL.")
+    # One that cannot be reached must not hold a request up: seconds to connect, milliseconds to answer a packet.
+    config["OPTIONS"].update(connect_timeout=2, tcp_user_timeout=5000)
+    return {**config, "TEST": {"MIRROR": "default"}}
+
+
+DATABASES = {"default": database(env.db_url("DATABASE_URL", default=f"sqlite:///{BASE_DIR / 'db.sqlite3'}"))}
+if env.str("DATABASE_REPLICA_URL", default=""):
+    DATABASES["replica"] = replica()
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Who may sign in

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
-from django.db import router
 from django.db.models import QuerySet, Value
 
 from governance.models import ProjectGroupGrant, ProjectUserGrant, User
@@ -24,6 +23,7 @@ from memory.enums import RunRole
 from memory.errors import Conflict, Invalid, NotFound, Refused
 from memory.ledger import Change, change
 from memory.models import Project, Run
+from memory.replica import PRIMARY
 from memory.statements import Statement, prepared_key, run, union_all
 
 
@@ -96,18 +96,17 @@ _ANYBODY = "any user's name"
 
 
 def _found_for(username: str, project_id: UUID) -> set[str]:
-    """What the grants say of an active user in a project. One query."""
-    alias = router.db_for_read(Project)
-    asked = {prepared_key(alias, Project, _ANY_PROJECT): prepared_key(alias, Project, project_id)}
-    return {word for (word,) in run(_grants_statement(alias), {**asked, _ANYBODY: username})}
+    """What the grants say of an active user in a project. One query, of the primary: what was taken away is gone at once."""
+    asked = {prepared_key(PRIMARY, Project, _ANY_PROJECT): prepared_key(PRIMARY, Project, project_id)}
+    return {word for (word,) in run(_grants_statement(), {**asked, _ANYBODY: username})}
 
 
 @cache
-def _grants_statement(alias: str) -> Statement:
+def _grants_statement() -> Statement:
     """Asked with every request, so the ORM builds it once: that takes it longer than the database needs to answer."""
     return union_all(
-        alias,
-        (prepared_key(alias, Project, _ANY_PROJECT), _ANYBODY),
+        PRIMARY,
+        (prepared_key(PRIMARY, Project, _ANY_PROJECT), _ANYBODY),
         ProjectUserGrant.objects.filter(
             content_object_id=_ANY_PROJECT, user__username=_ANYBODY, user__is_active=True
         ).values_list("permission__codename"),

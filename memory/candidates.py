@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import router
 from django.db.models import BigIntegerField, Case, CharField, F, Field, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
@@ -27,6 +26,7 @@ from memory.layers import (
 )
 from memory.models import Agent, AgentMemory, Decision, Project, SessionContext
 from memory.models.compiled import decision_compiled_in, memory_compiled_across, memory_compiled_for
+from memory.replica import PRIMARY
 from memory.statements import Statement, prepared_key, run, union_all
 from memory.values import agent_key
 
@@ -199,10 +199,12 @@ def _name_statement(alias: str) -> Statement:
 
 
 def agent_named(project: Project, name: str) -> NamedAgent:
-    """The agent that `name` means under trim, NFC and case folding. One statement; asking creates nothing."""
-    alias = router.db_for_read(Project, instance=project)
-    values = {_key(alias, _ANY_PROJECT): _key(alias, project), _ANY_KEY: agent_key(name)}
-    found = run(_name_statement(alias), values)
+    """The agent that `name` means under trim, NFC and case folding. One statement; asking creates nothing.
+
+    From the primary: a replica could not know an agent yet whose rows it has by the time it is asked for them.
+    """
+    values = {_key(PRIMARY, _ANY_PROJECT): _key(PRIMARY, project), _ANY_KEY: agent_key(name)}
+    found = run(_name_statement(PRIMARY), values)
     return NamedAgent(*found[0]) if found else NamedAgent(None, name.strip())
 
 
@@ -234,16 +236,14 @@ def _key(alias: str, project: Project) -> Any:
     return prepared_key(alias, Project, project.pk)
 
 
-def of_agent(project: Project, agent_id: int | None, trust: TrustPolicy) -> list[Candidate]:
-    """The candidates of all four layers for one agent. One statement."""
-    alias = router.db_for_read(Project, instance=project)
+def of_agent(project: Project, agent_id: int | None, trust: TrustPolicy, alias: str) -> list[Candidate]:
+    """The candidates of all four layers for one agent, in the named database. One statement."""
     known = agent_id if agent_id is not None else _NOBODY
     values = {_key(alias, _ANY_PROJECT): _key(alias, project), _ANY_AGENT: known}
     return list(map(_candidate, run(_agent_statement(alias, trust), values)))
 
 
-def of_decisions(project: Project) -> list[Candidate]:
-    """The candidates of layer 1 alone. One statement."""
-    alias = router.db_for_read(Project, instance=project)
+def of_decisions(project: Project, alias: str) -> list[Candidate]:
+    """The candidates of layer 1 alone, in the named database. One statement."""
     values = {_key(alias, _ANY_PROJECT): _key(alias, project)}
     return list(map(_candidate, run(_decisions_statement(alias), values)))

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from memory import candidates, envelope
+from memory import candidates, envelope, replica
 from memory.candidates import OMITTED_LIMIT, Candidate, NamedAgent
 from memory.enums import Layer, OmitReason, Overflow, TrustPolicy
 from memory.errors import NotFound, OverBudget
@@ -185,10 +186,10 @@ def compile_context(project: Project, agent_name: str, limits: Limits = Limits()
     exceed the budget and the policy says `fail`.
     """
 
-    def read(current: Project) -> CompiledContext | None:
+    def read(current: Project, alias: str) -> CompiledContext | None:
         agent = candidates.agent_named(current, agent_name)
         policy = Policy.of(current, limits)
-        rows = candidates.of_agent(current, agent.id, policy.trust)
+        rows = candidates.of_agent(current, agent.id, policy.trust, alias)
         return _assemble(current, agent, policy, rows)
 
     return _at_one_epoch(project, read)
@@ -197,9 +198,9 @@ def compile_context(project: Project, agent_name: str, limits: Limits = Limits()
 def compile_for_agent(project: Project, agent: Agent, limits: Limits = Limits()) -> CompiledContext:
     """`compile_context` for an agent that is loaded already. Raises OverBudget."""
 
-    def read(current: Project) -> CompiledContext | None:
+    def read(current: Project, alias: str) -> CompiledContext | None:
         policy = Policy.of(current, limits)
-        rows = candidates.of_agent(current, agent.pk, policy.trust)
+        rows = candidates.of_agent(current, agent.pk, policy.trust, alias)
         return _assemble(current, NamedAgent(agent.pk, agent.name), policy, rows)
 
     return _at_one_epoch(project, read)
@@ -208,22 +209,34 @@ def compile_for_agent(project: Project, agent: Agent, limits: Limits = Limits())
 def compile_decisions(project: Project, limits: Limits = Limits()) -> CompiledContext:
     """Layer 1 alone in the same envelope, with no memory and no session (SPEC 4, Decisions only). Raises OverBudget."""
 
-    def read(current: Project) -> CompiledContext | None:
-        return _assemble(current, None, Policy.of(current, limits), candidates.of_decisions(current))
+    def read(current: Project, alias: str) -> CompiledContext | None:
+        rows = candidates.of_decisions(current, alias)
+        return _assemble(current, None, Policy.of(current, limits), rows)
 
     return _at_one_epoch(project, read)
 
 
-def _at_one_epoch(project: Project, read: Any) -> CompiledContext:
-    """Run `read` until the project's row and the rows it read are of one epoch; hold the project still if it will not settle."""
+Read = Callable[[Project, str], CompiledContext | None]
+"""A compile of the project's row as it is given, with rows of the named database; None when they are of another epoch."""
+
+
+def _at_one_epoch(project: Project, read: Read) -> CompiledContext:
+    """Run `read` until the project's row and the rows it read are of one epoch; hold the project still if it will not settle.
+
+    `project` was read from the primary. A replica is asked first; behind that epoch, or ahead of it, it is not believed.
+    """
+    result = replica.asked_first(partial(read, project))
+    if result is not None:
+        return result
     current = project
     for _ in range(_ATTEMPTS):
-        result: CompiledContext | None = read(current)
+        result = read(current, replica.PRIMARY)
         if result is not None:
             return result
         current = _fresh(Project.objects.filter(pk=project.pk))
     with transaction.atomic():
-        result = read(_fresh(Project.objects.select_for_update(no_key=True).filter(pk=project.pk)))
+        held = _fresh(Project.objects.select_for_update(no_key=True).filter(pk=project.pk))
+        result = read(held, replica.PRIMARY)
         if result is None:
             raise RuntimeError("The epoch moved while the project was locked.")
         return result

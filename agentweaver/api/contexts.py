@@ -34,6 +34,8 @@ from memory.receipts import RunContext, build_for_run
 _operation = partial(operation, tag="contexts")
 
 LARGEST = 2**31 - 1
+LARGEST_EPOCH = 2**63 - 1
+_SEEN = "An epoch the caller has seen: the answer is of that one or a later one, or 409."
 _VARY = "Accept, Authorization, Cookie"
 _CACHING = "private, no-cache"
 
@@ -56,6 +58,7 @@ class LimitsBody(Body):
 
     max_items = Whole(min_value=0, max_value=LARGEST, required=False, allow_null=True)
     max_tokens = Whole(min_value=1, max_value=LARGEST, required=False, allow_null=True)
+    min_epoch = Whole(min_value=0, max_value=LARGEST_EPOCH, required=False, allow_null=True, help_text=_SEEN)
 
 
 _LIMITS = [
@@ -66,6 +69,9 @@ _LIMITS = [
     )
     for name, least in (("max_items", 0), ("max_tokens", 1))
 ]
+_MIN_EPOCH = OpenApiParameter(
+    "min_epoch", {"type": "integer", "minimum": 0, "maximum": LARGEST_EPOCH}, description=_SEEN
+)
 _IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     {"type": "string"},
@@ -186,7 +192,8 @@ def build_run_context(request: Request, run: Run) -> HttpResponseBase:
     A failure to compile answers with the charter, `context: null` and `compile_error`; only a run without a parent whose
     mandatory context exceeds a budget that is to `fail` gets 422, with the same members. A run that has ended is told nothing: 409.
     """
-    limits = Limits(**read(LimitsBody, request))
+    given = read(LimitsBody, request)
+    _require_epoch(run.project, given.pop("min_epoch", None))
     if not run.is_running:
         raise Conflict("This run has ended.", run)
     built = build_for_run(run, limits, timezone.now())
@@ -264,6 +271,7 @@ def _previewed(
     tag = etag(project, what, limits.max_items, limits.max_tokens, "text" if as_text else "json")
     if _is_known(request, tag):
         answer: HttpResponseBase = HttpResponse(status=304)
+    _require_epoch(project, whole_number(request, "min_epoch", 0, LARGEST_EPOCH, default=0))
         metrics.compiles.labels("preview", "unchanged").inc()
     else:
         compiled = compile_(limits)
@@ -294,6 +302,15 @@ def _block(compiled: CompiledContext) -> HttpResponse:
     if compiled.text is None:
         return HttpResponse(status=204)
     return HttpResponse(compiled.text, content_type="text/plain; charset=utf-8")
+def _require_epoch(project: Project, seen: int | None) -> None:
+    """A compile is never of an older epoch than the project's row, so it is enough to look at that. Raises Conflict.
+
+    A project that is behind what a caller has seen was restored, or failed over to a replica that had not everything.
+    """
+    if seen is not None and project.epoch < seen:
+        raise Conflict(f"This project is at epoch {project.epoch}, not at {seen}.", project)
+
+
 
 
 def _is_known(request: Request, tag: str) -> bool:

@@ -29,7 +29,7 @@ from memory.runs import register_run
 from tests.benchmarks import load
 from tests.benchmarks.asking import as_served, ask, bearer, browser
 from tests.benchmarks.load import OWNER, Size
-from tests.benchmarks.measuring import Report, Work, interleaved
+from tests.benchmarks.measuring import Report, Work, interleaved, once
 from tests.benchmarks.world import Scale
 
 pytestmark = pytest.mark.benchmark
@@ -135,16 +135,19 @@ MORE = {
 
 def test_every_page(crowded: Project, scale: Scale, report: Report) -> None:
     who = browser(OWNER.username)
-    works: dict[str, Work] = {}
     for name, address in addresses(urls.urlpatterns, values(crowded)):
-        answer = ask("GET", address, who)
-        if answer.status == 405:
-            continue
-        assert answer.status == 200, (name, address, answer.status)
-        works[name] = partial(ask, "GET", address, who)
-        works |= {
-            f"{name}?{query}": partial(ask, "GET", f"{address}?{query}", who) for query in MORE.get(name, ())
-        }
-    times = interleaved(max(5, scale.rounds // 20), works, warm_up=1)
-    for name in sorted(times, key=lambda name: -times[name].shortest):
-        report.add(f"page {name}", times[name].shortest, "ms", PAGE_MS)
+        for query in ("", *MORE.get(name, ())):
+            work = partial(ask, "GET", f"{address}?{query}".rstrip("?"), who)
+            answer = work()
+            if answer.status == 405:
+                continue
+            assert answer.status == 200, (name, address, answer.status)
+            is_page = answer.headers["Content-Type"].startswith("text/html")
+            kind, shown = "page" if is_page else "download", f"{name}?{query}".rstrip("?")
+            report.add(f"{kind} {shown}", shortest(work), "ms", PAGE_MS if is_page else None)
+
+
+def shortest(work: Work) -> float:
+    """Milliseconds, of a few calls where they are short; the page has been asked for once before."""
+    first = once(work)
+    return 1000 * min(first, *(once(work) for _ in range(4 if first < 1 else 0)), first)

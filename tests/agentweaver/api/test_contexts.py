@@ -307,6 +307,23 @@ def test_a_preview_takes_at_most_eight_statements_whatever_is_stored(
     assert max(counts) <= 5
 
 
+def test_a_caller_is_never_answered_from_an_epoch_older_than_the_one_it_names(
+    team: Team, owner: Caller, orchestrator: Caller
+) -> None:
+    decide(team)
+    epoch = owner.get("context/decisions").json()["epoch"]
+    run = start_run(team)
+    for path in ("agents/Ana/context", "context/decisions"):
+        assert owner.get(f"{path}?min_epoch={epoch}").json()["epoch"] == epoch
+        ahead = owner.get(f"{path}?min_epoch={epoch + 1}")
+        assert (ahead.status_code, ahead.json()["code"]) == (409, "conflict")
+        assert owner.get(f"{path}?min_epoch=soon").json()["errors"].keys() == {"min_epoch"}
+    told = orchestrator.post(f"runs/{run.run_id}/context", {"min_epoch": epoch})
+    assert (told.status_code, told.json()["epoch"]) == (200, epoch)
+    assert orchestrator.post(f"runs/{run.run_id}/context", {"min_epoch": epoch + 1}).status_code == 409
+    assert ContextReceipt.objects.count() == 1
+
+
 # Explained
 
 
