@@ -196,7 +196,7 @@ def build_run_context(request: Request, run: Run) -> HttpResponseBase:
     _require_epoch(run.project, given.pop("min_epoch", None))
     if not run.is_running:
         raise Conflict("This run has ended.", run)
-    built = build_for_run(run, limits, timezone.now())
+    built = build_for_run(run, Limits(**given), timezone.now())
     metrics.count_compile("run", built.compiled)
     if built.error is not None and not run.is_child:
         return _over_budget(request, built)
@@ -240,7 +240,11 @@ _PREVIEW: dict[Any, Any] = {
     304: OpenApiResponse(None, description="The ETag fits: nothing changed."),
 }
 _preview = partial(
-    _operation, Action.READ, answers=_PREVIEW, parameters=[*_LIMITS, _IF_NONE_MATCH], problem_codes=[422]
+    _operation,
+    Action.READ,
+    answers=_PREVIEW,
+    parameters=[*_LIMITS, _MIN_EPOCH, _IF_NONE_MATCH],
+    problem_codes=[409, 422],
 )
 
 
@@ -267,11 +271,11 @@ def _previewed(
 ) -> HttpResponseBase:
     """The answer with its validator, which is made of the project's row alone before any other row is read (SPEC 11)."""
     limits = _limits(request)
+    _require_epoch(project, whole_number(request, "min_epoch", 0, LARGEST_EPOCH, default=0))
     as_text = request.accepted_renderer.format == PlainText.format
     tag = etag(project, what, limits.max_items, limits.max_tokens, "text" if as_text else "json")
     if _is_known(request, tag):
         answer: HttpResponseBase = HttpResponse(status=304)
-    _require_epoch(project, whole_number(request, "min_epoch", 0, LARGEST_EPOCH, default=0))
         metrics.compiles.labels("preview", "unchanged").inc()
     else:
         compiled = compile_(limits)
@@ -298,10 +302,6 @@ def _limits(request: Request) -> Limits:
     )
 
 
-def _block(compiled: CompiledContext) -> HttpResponse:
-    if compiled.text is None:
-        return HttpResponse(status=204)
-    return HttpResponse(compiled.text, content_type="text/plain; charset=utf-8")
 def _require_epoch(project: Project, seen: int | None) -> None:
     """A compile is never of an older epoch than the project's row, so it is enough to look at that. Raises Conflict.
 
@@ -311,6 +311,10 @@ def _require_epoch(project: Project, seen: int | None) -> None:
         raise Conflict(f"This project is at epoch {project.epoch}, not at {seen}.", project)
 
 
+def _block(compiled: CompiledContext) -> HttpResponse:
+    if compiled.text is None:
+        return HttpResponse(status=204)
+    return HttpResponse(compiled.text, content_type="text/plain; charset=utf-8")
 
 
 def _is_known(request: Request, tag: str) -> bool:
