@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from axes.models import AccessAttempt, AccessLog
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -65,10 +66,19 @@ class UserAdmin(UserBase):
         ),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
-    filter_horizontal = ("groups",)
+    filter_horizontal = ()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("last_login", "date_joined", *(("username",) if obj else ()))
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "is_superuser":
+            kwargs["help_text"] = "Opens this admin and looks at every project."
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs["widget"] = forms.CheckboxSelectMultiple
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -63,6 +63,8 @@ class Looking(Admin):
     """Columns a list does not need, as they can be long; also those of joined rows."""
     hidden: tuple[str, ...] = ()
     """Columns that nobody sees."""
+    hint = ""
+    """What the search of a list finds, where that is not any word."""
     leads = True
     """Whether a row leads anywhere: those that belong to no project do not."""
     actions: Any = None
@@ -86,6 +88,10 @@ class Looking(Admin):
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        hint = f"Search: {self.hint}" if self.hint else None
+        return super().changelist_view(request, {**(extra_context or {}), "subtitle": hint})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Rows
@@ -215,7 +221,7 @@ class MemoryAdmin(Looking):
     list_select_related = ("project", "agent")
     # No index finds words in the texts of a hundred thousand rows; the project's Memory page has its own search.
     search_fields = ("agent__name", "source_identity__exact", "approved_by__exact")
-    search_help_text = "An agent; or who wrote or approved it, written whole"
+    hint = "an agent; or who wrote or approved it, written whole"
     ordering = ("-pk",)
     excerpt = "content"
     texts = ("content", "retire_reason", "agent__charter")
@@ -267,7 +273,7 @@ class EventAdmin(Looking):
     list_filter = (EventRunFilter, "project")
     list_select_related = ("project",)
     search_fields = ("target", "actor", "hash")
-    search_help_text = "A row (memory:12), an actor or a hash, written whole"
+    hint = "a row (memory:12), an actor or a hash, written whole"
     # In the direction of the index over both.
     ordering = ("-project_id", "-number")
     texts = ("before", "after", "reason")
@@ -293,7 +299,7 @@ class SnapshotAdmin(Looking):
     list_filter = ("project",)
     list_select_related = ("project",)
     search_fields = ("sha256__startswith",)
-    search_help_text = "How a block's SHA-256 begins"
+    hint = "how a block's SHA-256 begins"
     ordering = ("-pk",)
     texts = ("block",)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -14,6 +14,7 @@ from governance.differences import fields_between
 from governance.forms.audit import CheckpointForm, EventFilterForm
 from governance.policies import Action
 from governance.queues.audit import (
+    PLUMBING,
     EventPage,
     Trail,
     changes_of,
@@ -117,11 +118,12 @@ def trail(request: PageRequest, access: Access, kind: str, row_id: str) -> HttpR
 
 
 def _steps(found: Trail) -> dict[str, Any]:
-    """The newest steps, newest first, each with every field it changed."""
+    """The newest steps, newest first, each with what it changed that a reader looks for; the event's page has every field."""
     hidden = max(len(found.steps) - STEPS, 0)
     drawn, values = [], found.steps[hidden - 1].values if hidden else {}
     for step in found.steps[hidden:]:
-        drawn.append(Step(step, fields_between(values, step.values, list(step.values))))
+        changed = fields_between(values, step.values, [name for name in step.values if name not in PLUMBING])
+        drawn.append(Step(step, tuple(replace(one, field=one.field.replace("_", " ")) for one in changed)))
         values = step.values
     return {"steps": drawn[::-1], "hidden": hidden}
 
