@@ -7,7 +7,7 @@ compared more widely: PostgreSQL with its trigram extension finds the candidates
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -136,9 +136,13 @@ def _alike(
 ) -> list[Lookalike]:
     title, text = _words(entry.title), _words(entry.content[:_OPENING])
     # Words that stand in very many rows find nobody in particular.
-    met = Counter(place for word in title | text for place in index.get(word, ())[: NEWEST // 2])
-    found = (_as_lookalike(known[place], title, text) for place in met if not _is(known[place], entry))
-    near = [row for row in found if row.share >= ALIKE]
+    met = set[int]().union(*(index.get(word, [])[: NEWEST // 2] for word in title | text))
+    near = [
+        Lookalike(row.kind, row.id, row.title, row.status, share)
+        for row in map(known.__getitem__, met)
+        if (share := max(_share(row.title_words, title), _share(row.text_words, text))) >= ALIKE
+        and not _is(row, entry)
+    ]
     return sorted(near, key=lambda row: (-row.share, row.kind, -row.id))[:SHOWN]
 
 
@@ -147,13 +151,11 @@ def _is(row: _Known, entry: DecisionInboxEntry) -> bool:
     return (row.kind, row.id) in (("entry", entry.pk), ("decision", entry.decision_id))
 
 
-def _as_lookalike(row: _Known, title: frozenset[str], text: frozenset[str]) -> Lookalike:
-    share = max(_share(row.title_words, title), _share(row.text_words, text))
-    return Lookalike(row.kind, row.id, row.title, row.status, share)
-
-
 def _share(some: frozenset[str], others: frozenset[str]) -> float:
     """Words in common against all words (Jaccard); fewer than two words are no ground to compare on."""
-    if min(len(some), len(others)) < 2:
+    one, other = len(some), len(others)
+    # A page makes tens of thousands of comparisons. Of sets this different in size the share could not reach ALIKE.
+    if one < 2 or other < 2 or one < ALIKE * other or other < ALIKE * one:
         return 0.0
-    return len(some & others) / len(some | others)
+    common = len(some & others)
+    return common / (one + other - common)
