@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from governance.models import User
 from governance.reviews import create_decision
@@ -41,13 +43,23 @@ def browser_of(username: str) -> Client:
 @pytest.fixture
 def browsers(team: Team) -> Browsers:
     User.objects.create_superuser("root")
-    named = {name: browser_of(name) for name in ("owner", "contributor", "viewer", "orchestrator", "stranger")}
+    named = {
+        name: browser_of(name) for name in ("owner", "contributor", "viewer", "orchestrator", "stranger")
+    }
     return Browsers(**named, superuser=browser_of("root"), anonymous=Client())
 
 
 @pytest.fixture
 def owner(browsers: Browsers) -> Client:
     return browsers.owner
+
+
+def statements(client: Client, address: str, **headers: str) -> int:
+    """How many SQL statements a page takes, once what is looked up a single time is known."""
+    client.get(address)
+    with CaptureQueriesContext(connection) as caught:
+        assert client.get(address, headers=headers).status_code == 200
+    return len(caught)
 
 
 def an_entry(team: Team, slug: str = "pin-the-tide-tables", **values: Any) -> DecisionInboxEntry:

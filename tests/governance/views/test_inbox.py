@@ -6,9 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from governance.projects import create_project
 from governance.reviews import merge_entry, reject_entry
@@ -16,7 +14,7 @@ from memory.compiler import compile_context
 from memory.models import AgentMemory, DecisionInboxEntry, LedgerEvent, Project
 from tests.conftest import NOW, Team, start_run
 from tests.factories import AgentFactory, EntryFactory
-from tests.governance.views.conftest import HTMX, Browsers, a_decision, an_entry
+from tests.governance.views.conftest import HTMX, Browsers, a_decision, an_entry, statements
 
 pytestmark = pytest.mark.django_db
 
@@ -30,13 +28,6 @@ def send(client: Client, address: str, htmx: bool = False, **data: Any) -> Any:
 def shown(response: Any) -> list[int]:
     """The entries on a page, in their order."""
     return [int(pk) for pk in re.findall(r'id="entry-(\d+)"', response.content.decode())]
-
-
-def statements(client: Client, address: str, **headers: str) -> int:
-    client.get(address)
-    with CaptureQueriesContext(connection) as caught:
-        assert client.get(address, headers=headers).status_code == 200
-    return len(caught)
 
 
 @pytest.fixture
