@@ -41,12 +41,13 @@ def file_url(request: pytest.FixtureRequest, folder: Path) -> str:
 
 
 @pytest.fixture
-def arena(request: pytest.FixtureRequest) -> Arena:
-    """Contenders as the engine has them: threads with connections of their own, or processes."""
-    if SQLITE:
-        crowd: Arena = request.getfixturevalue("crowd")
-        return crowd
-    return Arena()
+def arena(crowd: Arena) -> Arena:
+    """Contenders as the engine has them: threads with connections of their own, or processes.
+
+    `crowd` is named here, not asked for later: its copy of the database has to be made before the test's transaction begins, for
+    whose end it would wait without end.
+    """
+    return crowd if SQLITE else Arena()
 
 
 @pytest.fixture
