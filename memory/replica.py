@@ -33,7 +33,7 @@ def asked_first(read: Callable[[str], R | None]) -> R | None:
     # A change that is not committed yet is on the primary alone.
     if REPLICA not in connections.settings or connection.in_atomic_block:
         return None
-    if _resting:
+    if _resting > 0:
         _resting -= 1
         return None
     try:
