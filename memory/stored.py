@@ -114,8 +114,9 @@ def events(project: Project, after: int = 0) -> Iterator[tuple[int, str, LedgerE
         _plain("at") if on_sqlite() else """to_char("at" AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US BC')"""
     )
     columns = [_plain("number"), time, *(_plain(name) for name in _EVENT_TEXTS)]
-    where, order = "number > %s AND project_id", "number, hash"
-    for number, at, *texts in _select(LedgerEvent, columns, where, order, after, _key(project)):
+    # All of them when none is left out: a number that no event can have must not hide one.
+    where, params = ("number > %s AND project_id", [after]) if after else ("project_id", [])
+    for number, at, *texts in _select(LedgerEvent, columns, where, "number, hash", *params, _key(project)):
         named = dict(zip(_EVENT_TEXTS, texts, strict=True))
         yield number, named["target"], _event(project, number, at, named)
 
@@ -180,6 +181,9 @@ def _value(field: Any, stored: Any) -> Any:
         for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
             value = convert(value, column, connection)
         written = field.get_db_prep_save(value, connection)
+        if on_sqlite() and isinstance(written, bool):
+            # What Python's driver makes of it on the way: SQLite has no booleans.
+            written = int(written)
     except (ValueError, TypeError, AttributeError) as problem:
         raise Unreadable(f"its column {field.column} cannot be read") from problem
     if _comparable(field, stored) and (type(written), written) != (type(stored), stored):
