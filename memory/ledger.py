@@ -46,8 +46,12 @@ KINDS: dict[type[models.Model], str] = {
 }
 """How a row is named in the ledger: `{kind}:{primary key}`."""
 
-# The ledger's own bookkeeping on the project: it changes with every event and is covered by the chain itself.
-_UNRECORDED = frozenset({"project", "cross_team", "epoch", "ledger_number", "ledger_hash"})
+_UNRECORDED: dict[type[models.Model], frozenset[str]] = {
+    # The ledger's own bookkeeping: it changes with every event and is covered by the chain itself.
+    Project: frozenset({"epoch", "ledger_number", "ledger_hash"}),
+    # Computed by the database from the tags.
+    AgentMemory: frozenset({"cross_team"}),
+}
 
 _BATCH = 500
 
@@ -58,11 +62,12 @@ def target_of(row: models.Model) -> str:
 
 
 def recorded_fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
-    """The columns that the ledger records of a table."""
+    """The columns that the ledger records of a table. A row's project is the ledger it stands in."""
+    left_out = _UNRECORDED.get(model, frozenset()) | {"project"}
     return [
         column
         for column in model._meta.concrete_fields
-        if column.name not in _UNRECORDED and not column.primary_key
+        if column.name not in left_out and not column.primary_key
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from memory.compiler import CompiledContext, Limits, compile_decisions, compile_for_agent
-from memory.errors import DomainError, OverBudget
+from memory.errors import Conflict, DomainError, OverBudget
 from memory.models import ContextReceipt, ContextSnapshot, Run, SnapshotRow
 from memory.models.event import digest
 
@@ -40,8 +40,19 @@ def build_for_run(run: Run, limits: Limits, now: datetime) -> RunContext:
 
     A run without a parent gets its charter and the four layers; a child its charter and decisions only. Needs `agent` and
     `project` loaded. A failure never stops the caller: it gets the charter, a code, a warning in the log and a receipt that says
-    so, which is what the run's page shows.
+    so, which is what the run's page shows. Raises Conflict when the run has ended: then it is told nothing any more.
     """
+    try:
+        return _built(run, limits, now)
+    except IntegrityError as refused:
+        # The database takes no receipt of a run that ended while its context was compiled.
+        run.refresh_from_db(fields=["status", "summary", "ended_at"])
+        if run.is_running:
+            raise
+        raise Conflict("This run has ended.", run) from refused
+
+
+def _built(run: Run, limits: Limits, now: datetime) -> RunContext:
     try:
         compiled = (
             compile_decisions(run.project, limits)
@@ -67,7 +78,9 @@ def _told(run: Run, compiled: CompiledContext, now: datetime) -> ContextReceipt:
                 return _receipt(run, now, epoch=compiled.epoch, snapshot=snapshot)
         except IntegrityError:
             # Another request told the same block first.
-            snapshot = ContextSnapshot.objects.only("pk").get(**known)
+            snapshot = _stored(known)
+            if snapshot is None:
+                raise
     return _receipt(run, now, epoch=compiled.epoch, snapshot=snapshot)
 
 

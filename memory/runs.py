@@ -7,10 +7,11 @@ from uuid import UUID
 
 from django.db.models import Max
 
+from memory import told
 from memory.agents import agent_named, set_charter
 from memory.enums import RunRole, RunStatus
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import Change
+from memory.ledger import Change, target_of
 from memory.models import Agent, DecisionInboxEntry, Run
 from memory.values import MAX_EXTERNAL_ID, Cleaner, checked_text, clean_name, clean_title, one_of
 
@@ -96,7 +97,10 @@ def finish_run(opened: Change, run_id: UUID, status: str, summary: str = "") -> 
             raise Conflict(f"This run has already {run.status}.", run)
         return run, False
     ended = {"status": wanted, "summary": text, "ended_at": max(opened.now, _last_wrote(run))}
-    return opened.update(run, "run.finish", ended, compiled=False), True
+    opened.update(run, "run.finish", ended, compiled=False)
+    # After the update: from here on the database takes no receipt of this run any more.
+    opened.note(told.ACTION, target_of(run), None, told.proof_of(run).as_json())
+    return run, True
 
 
 def _last_wrote(run: Run) -> datetime:

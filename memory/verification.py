@@ -1,9 +1,9 @@
 """Does the ledger still tell the truth? (SPEC 3, LedgerEvent; `manage.py verify_ledger`)
 
-Four questions in one pass over one moment: does every event hash to its own key and chain to the one before, does the chain end
-where the project says it ends, does every row still read as the last event about it left it, and does every block that a run was
-told still hash to its name. A chain proves nothing to someone who can rewrite all of it: keep a `Checkpoint` elsewhere and hand it
-back (docs/ledger.md).
+Five questions in one pass over one moment: does every event hash to its own key and chain to the one before, does the chain end
+where the project says it ends, does every row still read as the last event about it left it, does every block that a run was told
+still hash to its name, and are the receipts of every run that ended those that its end wrote down. A chain proves nothing to
+someone who can rewrite all of it: keep a `Checkpoint` elsewhere and hand it back (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from django.db import DataError
 
-from memory import stored
+from memory import stored, told
 from memory.ledger import KINDS, target_of
-from memory.models import ContextSnapshot, LedgerEvent, Project, SnapshotRow
-from memory.models.event import digest
+from memory.models import ContextReceipt, ContextSnapshot, LedgerEvent, Project, SnapshotRow
+from memory.models.event import canonical, digest
 from memory.models.project import NO_HASH
 
 
@@ -77,6 +77,7 @@ def verify(project: Project, anchor: Checkpoint | None = None) -> Verification:
                 states.saw(event)
             _check_rows(current, states)
             _check_snapshots(current)
+            _check_receipts(current, states)
         except _Fault as fault:
             broken = fault.broken
         except DataError:
@@ -163,8 +164,12 @@ class _States:
 
     def __init__(self) -> None:
         self.left: dict[str, tuple[int, str]] = {}
+        self.told: dict[str, tuple[int, str]] = {}
+        """What the end of every run says it was told."""
 
     def saw(self, event: LedgerEvent) -> None:
+        if event.action == told.ACTION:
+            self.told[event.target] = (event.number, event.after)
         if event.state:
             self.left[event.target] = (event.number, event.state)
 
@@ -197,10 +202,32 @@ def _check_snapshots(project: Project) -> None:
         if hashlib.sha256(snapshot.block.encode("utf-8", "surrogateescape")).hexdigest() != snapshot.sha256:
             raise _Fault(None, name, "the block that was told does not match its hash")
         rows = sorted(snapshot.rows.all(), key=lambda row: row.pk)
-        if digest([_told(row) for row in rows]) != snapshot.rows_sha256:
+        if digest([_row(row) for row in rows]) != snapshot.rows_sha256:
             raise _Fault(None, name, "the rows of the block do not match their hash")
 
 
-def _told(row: SnapshotRow) -> list[str | int | None]:
+def _row(row: SnapshotRow) -> list[str | int | None]:
     kind = "decision" if row.decision_id else "memory" if row.memory_id else "session"
     return [kind, getattr(row, f"{kind}_id"), row.revision, row.layer]
+
+
+def _check_receipts(project: Project, states: _States) -> None:
+    """The receipts of a run that ended must be those its end wrote down; of a running one nothing is known yet."""
+    proofs = _proofs(project)
+    for name, (number, expected) in states.told.items():
+        if canonical(proofs.get(name, told.Proof()).as_json()) != expected:
+            raise _Fault(number, name, f"what the run was told is not what event {number} wrote down")
+
+
+def _proofs(project: Project) -> dict[str, told.Proof]:
+    """The proof of every run with receipts, from the columns as they are stored."""
+    proofs: dict[str, told.Proof] = {}
+    receipts = ContextReceipt.objects.filter(project=project).order_by("pk")
+    shown = receipts.values_list("run", "snapshot__sha256", "snapshot__rows_sha256")
+    rows = stored.row_digests(ContextReceipt, project)
+    for (key, found), (run, *digests) in zip(rows, shown.iterator(chunk_size=500), strict=True):
+        if isinstance(found, stored.Unreadable):
+            raise _Fault(None, f"receipt:{key}", str(found))
+        name = f"run:{run}"
+        proofs[name] = proofs.get(name, told.Proof()).then(key, found, *digests)
+    return proofs

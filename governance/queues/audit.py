@@ -51,7 +51,7 @@ ACTIONS = (
     "decision.import", "decision.merge", "decision.refuse", "decision.supersede", "entry.import", "entry.merge",
     "entry.reject", "entry.submit", "entry.update", "member.grant", "member.revoke", "memory.approve", "memory.edit",
     "memory.import", "memory.merge", "memory.record", "memory.refuse", "memory.retire", "project.create",
-    "project.import", "project.update", "run.finish", "run.register", "run.revoke_credential", "run.scribe",
+    "project.import", "project.update", "run.finish", "run.register", "run.revoke_credential", "run.scribe", "run.told",
     "session.end", "session.import", "session.start", "session.update",
 )  # fmt: skip
 """What can have happened. The name before the dot is the kind of row it happened to."""

@@ -272,6 +272,23 @@ def test_what_a_run_writes_while_it_is_completed_is_promoted_or_refused(arena: A
     tell("submit against complete", counts)
 
 
+def test_what_a_run_is_told_while_it_is_completed_stands_in_its_end_or_was_refused(
+    arena: Arena, project: str
+) -> None:
+    counts: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        run = arena.do("register", project=project, who="orchestrator")["run"]
+        given = {"project": project, "who": "orchestrator", "run": run}
+        *asked, _completed = arena.race(("tell", {"run": run}), ("tell", {"run": run}), ("complete", given))
+        told = [outcome["ok"] for outcome in asked if "ok" in outcome]
+        assert [outcome["refused"] for outcome in refused(asked)] == ["conflict"] * (2 - len(told))
+        assert arena.do("receipts", run=run) == sorted(told)
+        counts["told" if told else "refused"] += len(told) or 1
+    # The ledger verifies: every end wrote down exactly the receipts that are there.
+    settle(arena, project)
+    tell("context against complete", counts)
+
+
 def test_registrations_of_one_external_id_are_one_run_with_one_credential(arena: Arena, project: str) -> None:
     for turn in range(ROUNDS):
         given = {"project": project, "who": "orchestrator", "external_id": f"turn-{turn}"}

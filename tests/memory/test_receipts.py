@@ -14,12 +14,12 @@ from memory import compiler, envelope
 from memory.compiler import Limits, compile_context
 from memory.enums import MemoryType
 from memory.envelope import parse
-from memory.errors import OverBudget
+from memory.errors import Conflict, OverBudget
 from memory.ledger import change
 from memory.models import ContextReceipt, ContextSnapshot, Project, Run, SnapshotRow
 from memory.receipts import RunContext, build_for_run
 from memory.recording import edit_memory, record_memory
-from memory.runs import register_run
+from memory.runs import finish_run, register_run
 from memory.verification import verify
 from tests.conftest import NOW, Team
 from tests.factories import APPROVED, DecisionFactory, MemoryFactory, SessionFactory, agent_of
@@ -227,6 +227,29 @@ def test_a_request_may_narrow_what_a_run_is_told(team: Team) -> None:
     answer = told(run, max_items=1)
     assert answer.compiled is not None
     assert [row.layer for row in answer.compiled.included] == [1, 2, 4]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_ends_while_its_context_is_compiled_is_told_nothing(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end has written down all it was told: the block that comes too late is neither kept nor answered."""
+    run = run_of(team)
+    some_of_everything(team)
+    compile_for_agent = compiler.compile_for_agent
+
+    def compile_too_slowly(*given: Any) -> Any:
+        compiled = compile_for_agent(*given)
+        with change(team.project.pk, team.orchestrator, NOW) as opened:
+            finish_run(opened, run.pk, "cancelled")
+        return compiled
+
+    monkeypatch.setattr("memory.receipts.compile_for_agent", compile_too_slowly)
+    with pytest.raises(Conflict) as caught:
+        told(run)
+    assert caught.value.row.status == "cancelled"
+    assert not ContextReceipt.objects.exists()
+    assert not ContextSnapshot.objects.exists()
 
 
 def test_telling_a_run_changes_nothing_but_the_proof(team: Team) -> None:

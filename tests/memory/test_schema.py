@@ -355,13 +355,23 @@ def test_what_is_append_only_cannot_be_replaced(team: Team, table: str, key: tup
     )
 
 
+def test_a_run_that_ended_is_told_nothing_any_more(team: Team) -> None:
+    one_row_of_each(team.project)
+    Run.objects.update(status="completed", ended_at=NOW)
+    told = ContextReceipt.objects.get()
+    told.pk = None
+    with pytest.raises(IntegrityError, match="has to be running"), transaction.atomic():
+        told.save(force_insert=True)
+
+
 def test_every_key_of_an_append_only_table_is_guarded_against_replacement() -> None:
     found = {}
     for model in apps.get_app_config("memory").get_models():
         if (table := model._meta.db_table) in APPEND_ONLY:
             unique = [c for c in model._meta.constraints if isinstance(c, models.UniqueConstraint)]
-            keys = [tuple(model._meta.get_field(name).column for name in c.fields) for c in unique]
-            key = model._meta.pk.column
+            columns = {column.name: column.column for column in model._meta.concrete_fields}
+            keys = [tuple(columns[name] for name in constraint.fields) for constraint in unique]
+            key = columns[model._meta.pk.name]
             found[table] = {("rowid",), *keys, *([(key,)] if key != "id" else [])}
     assert {table: set(keys) for table, keys in UNIQUE.items()} == found
 
@@ -377,15 +387,22 @@ def triggers_present() -> set[tuple[str, str]]:
         return set(cursor.fetchall())
 
 
+RUNNING = {("memory_contextreceipt", "memory_contextreceipt_running")}
+
+
 def triggers_promised() -> set[tuple[str, str]]:
     if connection.vendor == "postgresql":
-        return {(table, f"{table}_append_only") for table in APPEND_ONLY} | {
-            (table, f"{table}_same_project") for table in REFERENCES
-        }
+        return (
+            RUNNING
+            | {(table, f"{table}_append_only") for table in APPEND_ONLY}
+            | {(table, f"{table}_same_project") for table in REFERENCES}
+        )
     verbs = ("update", "delete", "replace")
-    return {(table, f"{table}_no_{verb}") for table in APPEND_ONLY for verb in verbs} | {
-        (table, f"{table}_same_project_{verb}") for table in REFERENCES for verb in ("insert", "update")
-    }
+    return (
+        RUNNING
+        | {(table, f"{table}_no_{verb}") for table in APPEND_ONLY for verb in verbs}
+        | {(table, f"{table}_same_project_{verb}") for table in REFERENCES for verb in ("insert", "update")}
+    )
 
 
 def test_every_trigger_stands_after_all_migrations() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -25,10 +26,14 @@ from governance.projects import create_project
 from governance.reviews import approve_memory, create_decision, merge_entry, supersede_decision
 from memory import verification
 from memory.compiler import Limits
-from memory.models import AgentMemory, Decision, LedgerEvent, Project, Run, SessionContext
+from memory.ledger import change
+from memory.models import AgentMemory, ContextReceipt, Decision, LedgerEvent, Project, Run, SessionContext
+from memory.models.project import NO_HASH
 from memory.receipts import build_for_run
 from memory.recording import record_memory, submit_entry
+from memory.runs import finish_run
 from memory.sessions import SessionFields, start_session
+from memory.told import proof_of
 from memory.verification import Broken, Checkpoint, checkpoint, verify, verify_newest
 from tests.conftest import NOW, Team, start_run
 
@@ -48,7 +53,13 @@ EVENT_TEXTS = [
     "prev_hash",
 ]
 TRIGGERS = [
-    importlib.import_module(f"memory.migrations.{name}") for name in ("0002_append_only", "0003_same_project")
+    importlib.import_module(f"memory.migrations.{name}")
+    for name in (
+        "0002_append_only",
+        "0003_same_project",
+        "0005_no_replacement",
+        "0007_receipts_of_running_runs",
+    )
 ]
 
 
@@ -468,6 +479,84 @@ def test_a_block_that_was_told_cannot_be_changed_unnoticed(story: Team) -> None:
             cursor.execute(sql)
             broken = found(story)
         assert broken.target.startswith("snapshot:")
+
+
+# What runs were told
+
+
+COLUMNS = "project_id, run_id, at, epoch, decisions_only, snapshot_id, compile_error"
+
+
+def told_and_ended(story: Team) -> tuple[Run, LedgerEvent]:
+    """The story's run, told twice more and ended: a second block, and nothing that could be compiled."""
+    run = Run.objects.select_related("agent", "project").get()
+    build_for_run(run, Limits(max_tokens=100), NOW + timedelta(minutes=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memory.receipts.compile_for_agent", lambda *_: 1 / 0)
+        build_for_run(run, Limits(), NOW + timedelta(minutes=2))
+    with change(story.project.pk, story.orchestrator, NOW + timedelta(minutes=3)) as opened:
+        finish_run(opened, run.pk, "completed")
+    story.project.refresh_from_db()
+    return run, LedgerEvent.objects.get(action="run.told")
+
+
+def test_the_end_of_a_run_proves_what_it_was_told(story: Team) -> None:
+    run, event = told_and_ended(story)
+    assert (event.target, json.loads(event.after)["receipts"]) == (f"run:{run.pk}", 3)
+    assert json.loads(event.after) == proof_of(run).as_json()
+    assert fits(story)
+
+
+def test_the_end_of_a_run_that_was_told_nothing_says_so(story: Team) -> None:
+    quiet = start_run(story, "Bo")
+    with change(story.project.pk, story.orchestrator, NOW) as opened:
+        finish_run(opened, quiet.run_id, "failed")
+    event = LedgerEvent.objects.get(action="run.told")
+    assert json.loads(event.after) == {"receipts": 0, "sha256": NO_HASH}
+    assert fits(story)
+
+
+@pytest.mark.parametrize("sql", [
+    "UPDATE memory_contextreceipt SET epoch = epoch + 1 WHERE id = {first}",
+    "UPDATE memory_contextreceipt SET at = {later} WHERE id = {first}",
+    "UPDATE memory_contextreceipt SET decisions_only = NOT decisions_only WHERE id = {last}",
+    "UPDATE memory_contextreceipt SET compile_error = '' WHERE id = {last}",
+    "UPDATE memory_contextreceipt SET snapshot_id = NULL WHERE id = {first}",
+    "UPDATE memory_contextreceipt SET snapshot_id = (SELECT max(id) FROM memory_contextsnapshot) WHERE id = {first}",
+    "UPDATE memory_contextreceipt SET run_id = '{other}' WHERE id = {first}",
+    "UPDATE memory_contextreceipt SET run_id = '{other}'",
+    "UPDATE memory_contextreceipt SET id = id + 100 WHERE id = {last}",
+    "DELETE FROM memory_contextreceipt WHERE id = {first}",
+    "DELETE FROM memory_contextreceipt WHERE id = {last}",
+    "DELETE FROM memory_contextreceipt",
+    f"INSERT INTO memory_contextreceipt ({COLUMNS}) SELECT {COLUMNS} FROM memory_contextreceipt WHERE id = {{last}}",
+])  # fmt: skip
+def test_a_receipt_that_was_changed_removed_or_added_is_found_and_named(story: Team, sql: str) -> None:
+    run, event = told_and_ended(story)
+    ids = list(ContextReceipt.objects.order_by("pk").values_list("pk", flat=True))
+    later = "datetime(at, '+1 second')" if SQLITE else "at + interval '1 microsecond'"
+    other = start_run(story, "Bo").run_id
+    with tampering() as cursor:
+        cursor.execute(sql.format(first=ids[0], last=ids[-1], later=later, other=key(other)))
+        broken = found(story)
+    assert broken.target in (f"run:{run.pk}", f"receipt:{ids[0]}")
+    if broken.target.startswith("run:"):
+        assert broken.number == event.number
+
+
+def test_a_block_that_was_rewritten_with_its_hashes_is_found(story: Team) -> None:
+    run, event = told_and_ended(story)
+    text = "Another block."
+    with tampering() as cursor:
+        cursor.execute(
+            "UPDATE memory_contextsnapshot SET block = %s, sha256 = %s WHERE id = (SELECT min(id) FROM memory_contextsnapshot)",
+            [text, hashlib.sha256(text.encode()).hexdigest()],
+        )
+        assert found(story) == Broken(
+            event.number,
+            f"run:{run.pk}",
+            f"what the run was told is not what event {event.number} wrote down",
+        )
 
 
 def test_another_projects_fault_is_not_ours(story: Team) -> None:

@@ -29,11 +29,22 @@ from governance.projects import create_project
 from governance.reviews import Corrections
 from governance.scribe import complete_run
 from memory.actors import Actor, Human
+from memory.compiler import Limits
 from memory.errors import Conflict, CredentialRefused, DomainError
 from memory.history import revisions
 from memory.ledger import KINDS, change, state_of
-from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project, Run, SessionContext
+from memory.models import (
+    AgentMemory,
+    ContextReceipt,
+    Decision,
+    DecisionInboxEntry,
+    LedgerEvent,
+    Project,
+    Run,
+    SessionContext,
+)
 from memory.models.project import NO_HASH
+from memory.receipts import build_for_run
 from memory.recording import edit_memory, record_memory, submit_entry
 from memory.runs import register_run
 from memory.sessions import SessionFields, start_session, update_current_session
@@ -216,6 +227,18 @@ def register(project: str, who: str, external_id: str | None = None, agent: str 
 def complete(project: str, who: str, run: str, status: str = "completed") -> dict[str, Any]:
     report = complete_run(**common(project, who), run_id=UUID(run), status=status, summary=who)
     return report.as_json()
+
+
+@move
+def tell(run: str) -> int:
+    """What an orchestrator's request for the context of a run does: the receipt's id."""
+    found = Run.objects.select_related("agent", "project").get(pk=UUID(run))
+    return int(build_for_run(found, Limits(), timezone.now()).receipt.pk)
+
+
+@move
+def receipts(run: str) -> list[int]:
+    return list(ContextReceipt.objects.filter(run=UUID(run)).order_by("pk").values_list("pk", flat=True))
 
 
 @move

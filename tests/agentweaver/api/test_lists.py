@@ -218,11 +218,11 @@ def test_events_are_found_by_action_actor_target_and_run(
         return [event["action"] for event in reversed(owner.get(f"events?{query}").json()["items"])]
 
     assert actions(f"run={run['id']}") == [
-        "run.register", "entry.submit", "run.finish", "memory.merge", "entry.merge", "run.scribe",
+        "run.register", "entry.submit", "run.finish", "run.told", "memory.merge", "entry.merge", "run.scribe",
     ]  # fmt: skip
     assert actions(f"run={run['id'].upper()}") == actions(f"run={run['id']}")
     assert actions(f"actor=run:{run['id']}") == ["entry.submit"]
-    assert actions(f"target=run:{run['id']}") == ["run.register", "run.finish", "run.scribe"]
+    assert actions(f"target=run:{run['id']}") == ["run.register", "run.finish", "run.told", "run.scribe"]
     assert actions("action=project.create") == ["project.create"]
     assert actions("action=nothing") == []
     assert errors(owner.get("events?run=x")) == {"run": ["This must be a UUID."]}
