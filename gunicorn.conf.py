@@ -68,6 +68,8 @@ def pre_fork(server, worker):
 def post_fork(server, worker):
     from prometheus_client import values
 
+    # Whatever tidies temporary folders must not keep a new worker from starting.
+    os.makedirs(os.environ["PROMETHEUS_MULTIPROC_DIR"], exist_ok=True)  # noqa: PTH103
     values.ValueClass = values.MultiProcessValue(lambda: worker.slot)
 
 

@@ -15,9 +15,11 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.utils import timezone
 from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.views.defaults import page_not_found
 from django_htmx.http import HttpResponseClientRedirect
 
 from agentweaver.api import problems
@@ -61,6 +63,13 @@ def api_problems(get_response: Handler) -> Handler:
         return problems.in_place_of(response, request)
 
     return middleware
+
+
+def no_such_address(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """A page for people. Under /api nothing is rendered: `api_problems` says it, and needs no template and no static file."""
+    if problems.is_api(request.path_info):
+        return HttpResponse(status=404)
+    return page_not_found(request, exception)
 
 
 class SignedIn(LoginRequiredMiddleware):

@@ -15,3 +15,5 @@ urlpatterns = [
     path("api/", include("agentweaver.api.urls")),
     path("admin/", admin.site.urls),
 ]
+
+handler404 = "agentweaver.middleware.no_such_address"

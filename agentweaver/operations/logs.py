@@ -26,6 +26,7 @@ FIELDS = ("method", "route", "status", "ms", "actor", "project", "client", "code
 _SECRETS = re.compile(
     r"(?i)(aw[rp]_[\w-]{4})[\w-]+|((?:bearer|basic)\s+)(?!aw[rp]_)\S+|((?:sessionid|csrftoken)=)[^;\s]+"
 )
+_QUERY = re.compile(r"\?\S+")
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
 
 
@@ -76,7 +77,9 @@ def _message(record: logging.LogRecord) -> str:
     if isinstance(request, HttpRequest) and isinstance(record.args, tuple):
         said = record.msg % tuple(route_of(request) if arg == request.path else arg for arg in record.args)
         return without_secrets(said)
-    return without_secrets(record.getMessage())
+    said = record.getMessage()
+    # It names whole addresses, and only of requests that it could not read or that nobody could answer.
+    return without_secrets(_QUERY.sub("?…", said) if record.name == "gunicorn.error" else said)
 
 
 def configuration(*, readable: bool, level: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from http import HTTPStatus
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -31,6 +32,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from agentweaver.api.problems import TITLES
+from agentweaver.operations.routes import NO_ROUTE
 from memory.compiler import CompiledContext
 from memory.enums import RunStatus
 from memory.models import AgentMemory, ContextReceipt, Decision, DecisionInboxEntry, Run
@@ -50,6 +52,14 @@ compiles = Counter(
     "Contexts asked for: compiled, empty, unchanged (304) or failed.",
     ("of", "result"),
 )
+
+# From nought, not from the first time: an alert on a rise sees the first one, too. And a worker opens its files now, while the
+# folder is surely there.
+requests.labels("GET", NO_ROUTE, HTTPStatus.NOT_FOUND.value)
+for known in TITLES:
+    refusals.labels(known)
+for known in ("ok", "failed", "locked_out", "too_many"):
+    log_ins.labels(known)
 
 
 def count_request(method: str, route: str, status: int, seconds: float, code: str | None) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.db import connection
@@ -30,7 +31,9 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        own = {"WEB_BIND": f"127.0.0.1:{self.port}", "WEB_CONCURRENCY": "2"}
+        # A killed server cannot clean up behind itself.
+        self.folder = TemporaryDirectory(prefix="agentweaver-server-")
+        own = {"WEB_BIND": f"127.0.0.1:{self.port}", "WEB_CONCURRENCY": "2", "TMPDIR": self.folder.name}
         with (log or Path(os.devnull)).open("ab") as written:
             # A session of its own: killing the group takes the master and its workers in one moment.
             self.process = subprocess.Popen(
@@ -74,6 +77,7 @@ class Server:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self.folder.cleanup()
 
 
 @contextmanager

@@ -166,6 +166,12 @@ def test_in_earnest_a_record_is_one_line_of_json_with_listed_fields_only() -> No
     assert "\n" not in line
 
 
+def test_gunicorn_names_addresses_without_their_queries() -> None:
+    made = record("Error handling request %s", "/api/projects?token=s3cret&q=x")
+    made.name = "gunicorn.error"
+    assert json.loads(Lines().format(made))["message"] == "Error handling request /api/projects?…"
+
+
 def test_while_debugging_a_message_cannot_open_a_line_of_its_own() -> None:
     line = Plain().format(record("A %s", "x\n12:00:00 ERROR forged\x1b[31m\x85"))
     assert line.endswith(r"WARNING some.where: A x\x0a12:00:00 ERROR forged\x1b[31m\x85")

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import time
@@ -168,6 +169,28 @@ def test_a_worker_that_dies_is_replaced_and_its_figures_stay(
             "counter_0.db", "counter_1.db", "histogram_0.db", "histogram_1.db",
         }  # fmt: skip
         assert files
+
+
+def test_a_folder_of_figures_that_was_tidied_away_keeps_nobody_from_working(
+    serve: Callable[..., Any], project: str, token: str, tmp_path: Path
+) -> None:
+    with serve() as server:
+        assert server.ask("GET", f"/api/projects/{project}", token)[0] == 200
+        [folder] = tmp_path.glob("agentweaver-metrics-*")
+        shutil.rmtree(folder)
+        asked = [
+            server.ask("GET", f"/api/projects/{project}/{path}", token)[0]
+            for path in ("runs", "nothing") * 10
+        ]
+        before = server.workers()
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: len(server.workers()) == 2 and set(server.workers()).isdisjoint(before))
+        asked += [
+            server.ask("GET", f"/api/projects/{project}/{path}", token)[0] for path in ("runs", "nothing")
+        ]
+        assert asked == [200, 404] * 11
+        assert served(server) == 2
 
 
 def test_workers_are_replaced_after_so_many_requests_without_anybody_noticing(
