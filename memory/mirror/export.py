@@ -180,7 +180,7 @@ def _last_change(session: SessionContext | None) -> datetime | None:
 def as_json(report: ExportReport) -> dict[str, Any]:
     """The report with the words of the API."""
     return {
-        "exported_at": report.exported_at.isoformat(),
+        "exported_at": report.exported_at.isoformat().replace("+00:00", "Z"),
         "epoch": report.epoch,
         "files": [
             {"path": f.path, "sha256": f.sha256, "bytes": len(f.data), "rows": dict(f.rows)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,9 @@ def test_an_export_writes_the_workspace_and_lists_its_files(
         0,
     )
     assert (body["kept"], body["removed"], body["foreign"]) == ([], [], [])
+    assert re.fullmatch(
+        r"[0-9-]{10}T[0-9:]{8}(\.[0-9]{6})?Z", body["exported_at"]
+    )  # as every time of the API
     assert verify_export(root / "lighthouse").valid
 
 
