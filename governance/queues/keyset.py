@@ -14,6 +14,8 @@ from django.db.models import Model, Q, QuerySet
 M = TypeVar("M", bound=Model)
 
 PAGE_SIZE = 50
+COUNTED = 1000
+"""How many matching rows a page counts: beyond that, counting would cost more than reading the page."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -42,12 +44,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Slice(Generic[M]):
-    """One page of a queue: its rows, how many rows match in all, and the places of its neighbours (empty where there is none)."""
+    """One page of a queue: its rows, how many rows match, at most COUNTED, and the places of its neighbours (empty where there is none)."""
 
     rows: list[M]
     total: int
     next: str
     is_first: bool
+    has_uncounted: bool = False
 
     @property
     def has_others(self) -> bool:
@@ -64,7 +67,10 @@ def slice_of(
     found = list(wanted.order_by(*order)[: size + 1])
     last = found[size - 1] if len(found) > size else None
     following = str(Place(last.created_at, last.pk)) if last is not None else ""  # type: ignore[attr-defined]
-    return Slice(found[:size], rows.count(), following, is_first=place is None)
+    total = rows.order_by()[: COUNTED + 1].count()
+    return Slice(
+        found[:size], min(total, COUNTED), following, is_first=place is None, has_uncounted=total > COUNTED
+    )
 
 
 def _beyond(place: Place, newest_first: bool) -> Q:
