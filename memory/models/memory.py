@@ -16,6 +16,10 @@ from memory.models.provenance import Sourced, Trusted, listed
 from memory.models.session import SessionContext
 from memory.values import CROSS_TEAM
 
+_ASKS_TO_CROSS = Q(cross_team=True, retired_at__isnull=True) & (
+    Q(trust_state=TrustState.PENDING) | Q(approved_by__startswith=SCRIBE_PREFIX)
+)
+
 
 class MemoryQuerySet(models.QuerySet["AgentMemory"]):
     def live(self) -> MemoryQuerySet:
@@ -35,8 +39,7 @@ class MemoryQuerySet(models.QuerySet["AgentMemory"]):
 
     def cross_team_requests(self) -> MemoryQuerySet:
         """Tagged `cross-team`, but nobody with the right has approved that: pending, or approved by the scribe alone."""
-        unapproved = Q(trust_state=TrustState.PENDING) | Q(approved_by__startswith=SCRIBE_PREFIX)
-        return self.live().filter(unapproved, cross_team=True)
+        return self.filter(_ASKS_TO_CROSS)
 
 
 class AgentMemory(Sourced, Trusted):
@@ -96,7 +99,7 @@ class AgentMemory(Sourced, Trusted):
             models.Index(
                 fields=["project", "created_at", "id"],
                 name="memory_asks_cross_team",
-                condition=Q(cross_team=True, retired_at__isnull=True),
+                condition=_ASKS_TO_CROSS,
             ),
         )
 

@@ -84,6 +84,8 @@ class Report:
 
     def add(self, name: str, value: float, unit: str, goal: float | None = None, note: str = "") -> None:
         self.figures.append(Figure(name, value, unit, goal, note))
+        # A whole run takes minutes: whoever waits sees it go on.
+        print(f"\n  {name}: {_shown(value)} {unit}", end="", flush=True)
 
     def ratio(
         self, name: str, times: dict[str, Times], of: str, to: str, goal: float | None = None, note: str = ""

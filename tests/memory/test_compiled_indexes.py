@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -160,6 +161,15 @@ def test_a_compile_finds_its_rows_among_many_through_the_indexes(
     read = sum(step["Actual Rows"] + step.get("Rows Removed by Filter", 0) for step in of_ledger)
     # Each eligible row once for its layer and at most once more on the way to the newest that are left out.
     assert read <= 2 * (load.ELIGIBLE + candidates.OMITTED_LIMIT + 1)
+
+
+@only_postgresql
+def test_what_asks_to_cross_teams_is_counted_without_a_look_at_the_rest(large: Agent) -> None:
+    asking = AgentMemory.objects.cross_team_requests().filter(project=large.project)
+    found = json.loads(asking.explain(format="json", analyze=True))
+    [step] = scans(found[0]["Plan"])
+    assert step["Index Name"] == "memory_asks_cross_team"
+    assert step.get("Rows Removed by Filter", 0) == 0
 
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="asks SQLite for its plan")
