@@ -7,20 +7,26 @@ compared more widely: PostgreSQL with its trigram extension finds the candidates
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
+from typing import Any
 
-from django.db import connection
-from django.db.models import F, FloatField, Func, QuerySet, TextField, Value
-from django.db.models.functions import Greatest, Substr
+from django.db import connection, transaction
+from django.db.models import BooleanField, FloatField, Func, QuerySet, Value
+from django.db.models.functions import Substr, Upper
 
 from memory.enums import EntryStatus
 from memory.models import Decision, DecisionInboxEntry, Project
 
-NEWEST = 400
-"""Active decisions, and as many pending or rejected entries, that a list is compared with."""
+NEWEST_DECISIONS, NEWEST_PENDING, NEWEST_REJECTED = 250, 150, 100
+"""How many active decisions and undecided or rejected entries a list is compared with, the newest first."""
+NEAREST = 50
+"""How many more one entry alone is compared with, by title, among all rows."""
+NEAR = 0.5
+"""Share of trigrams in common from which two titles are near."""
 ALIKE = 0.6
 """Share of words in common (of title or opening) from which two rows look alike."""
 SHOWN = 3
@@ -56,35 +62,50 @@ class _Known:
 
 
 def lookalikes_in_list(project: Project, entries: Sequence[DecisionInboxEntry]) -> dict[int, list[Lookalike]]:
-    """For each entry of a list by its id, what it resembles among the newest rows. Two queries, none for an empty list."""
+    """For each entry of a list by its id, what it resembles among the newest rows. Three queries, none for an empty list."""
     if not entries:
         return {}
-    known = [
-        *_known("decision", _decisions(project).order_by("-created_at", "-pk")[:NEWEST]),
-        *_known("entry", _entries(project).order_by("-created_at", "-pk")[:NEWEST]),
-    ]
-    index = _index(known)
-    return {entry.pk: _alike(entry, known, index) for entry in entries}
+    library = _Library(_known_newest(project))
+    return {entry.pk: library.alike(entry) for entry in entries}
 
 
 def lookalikes_of(project: Project, entry: DecisionInboxEntry) -> list[Lookalike]:
-    """What one entry resembles: among all rows where PostgreSQL has trigrams, else among the newest. Two queries."""
-    if not _has_trigrams():
-        return lookalikes_in_list(project, [entry])[entry.pk]
-    known = [
-        *_known("decision", _nearest(_decisions(project), entry)),
-        *_known("entry", _nearest(_entries(project), entry)),
+    """What one entry resembles among the newest rows and, where PostgreSQL has trigrams, by its title among all. At most six queries."""
+    nearest = _known_nearest(project, entry.title) if _has_trigrams() else ()
+    known = {(row.kind, row.id): row for row in (*_known_newest(project), *nearest)}
+    return _Library(list(known.values())).alike(entry)
+
+
+def _known_newest(project: Project) -> list[_Known]:
+    return [
+        *_known("decision", _newest(_decisions(project), NEWEST_DECISIONS)),
+        *_known("entry", _newest(_entries(project, EntryStatus.PENDING), NEWEST_PENDING)),
+        *_known("entry", _newest(_entries(project, EntryStatus.REJECTED), NEWEST_REJECTED)),
     ]
-    return _alike(entry, known, _index(known))
+
+
+def _known_nearest(project: Project, title: str) -> list[_Known]:
+    undecided = _entries(project, EntryStatus.PENDING, EntryStatus.REJECTED)
+    with transaction.atomic(), connection.cursor() as cursor:
+        # For this transaction only: the index then leaves out at once what is less near.
+        cursor.execute("SELECT set_config('pg_trgm.similarity_threshold', %s, true)", [str(NEAR)])
+        return [
+            *_known("decision", _nearest(_decisions(project), title)),
+            *_known("entry", _nearest(undecided, title)),
+        ]
 
 
 def _decisions(project: Project) -> QuerySet[Decision]:
     return Decision.objects.active().filter(project=project)
 
 
-def _entries(project: Project) -> QuerySet[DecisionInboxEntry]:
-    undecided = (EntryStatus.PENDING, EntryStatus.REJECTED)
-    return DecisionInboxEntry.objects.filter(project=project, status__in=undecided)
+def _entries(project: Project, *statuses: EntryStatus) -> QuerySet[DecisionInboxEntry]:
+    return DecisionInboxEntry.objects.filter(project=project, status__in=statuses)
+
+
+def _newest(rows: Any, number: int) -> Any:
+    """One status at a time, so that an index gives the newest without sorting all."""
+    return rows.order_by("-created_at", "-pk")[:number]
 
 
 @cache
@@ -96,18 +117,12 @@ def _has_trigrams() -> bool:
         return cursor.fetchone() is not None
 
 
-def _nearest(
-    rows: QuerySet[Decision] | QuerySet[DecisionInboxEntry], entry: DecisionInboxEntry
-) -> QuerySet[Decision] | QuerySet[DecisionInboxEntry]:
-    nearness = Greatest(_similarity("title", entry.title), _similarity("content", entry.content[:_OPENING]))
-    return rows.annotate(nearness=nearness).filter(nearness__gt=ALIKE / 2).order_by("-nearness", "-pk")[:50]
-
-
-def _similarity(field: str, text: str) -> Func:
-    known = Substr(F(field), 1, _OPENING) if field == "content" else F(field)
-    return Func(
-        known, Value(text, output_field=TextField()), function="similarity", output_field=FloatField()
-    )
+def _nearest(rows: Any, title: str) -> Any:
+    """The rows whose titles share most trigrams with this one, found by the index of the text search."""
+    both = (Upper("title"), Upper(Value(title)))
+    near = Func(*both, template="%(expressions)s", arg_joiner=" %% ", output_field=BooleanField())
+    nearness = Func(*both, function="similarity", output_field=FloatField())
+    return rows.filter(near).order_by(nearness.desc(), "-pk")[:NEAREST]
 
 
 def _known(kind: str, rows: QuerySet[Decision] | QuerySet[DecisionInboxEntry]) -> Iterable[_Known]:
@@ -122,28 +137,52 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
 
-def _index(known: Sequence[_Known]) -> dict[str, list[int]]:
-    """Which candidates hold a word, by their place in the list."""
-    index: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(known):
-        for word in row.title_words | row.text_words:
-            index[word].append(place)
-    return index
+class _Index:
+    """Finds the texts that can be alike without comparing them all.
+
+    Put the words of every text in one order, the rarest first. Two texts that share as much as ALIKE have a word in common among
+    their first few: were it not so, too few words would be left to share. Only those few are looked up.
+    """
+
+    def __init__(self, texts: Sequence[frozenset[str]]) -> None:
+        self._texts = texts
+        self._spread = Counter(word for words in texts for word in words)
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for place, words in enumerate(texts):
+            for word in self._first(words):
+                self._places[word].append(place)
+
+    def _first(self, words: frozenset[str]) -> list[str]:
+        rarest = sorted(words, key=lambda word: (self._spread[word], word))
+        return rarest[: len(words) - ceil(ALIKE * len(words)) + 1]
+
+    def alike(self, words: frozenset[str]) -> Iterator[tuple[int, float]]:
+        """The places of all texts that share at least ALIKE, each with its share."""
+        met = {place for word in self._first(words) for place in self._places.get(word, ())}
+        shares = ((place, _share(self._texts[place], words)) for place in met)
+        return ((place, share) for place, share in shares if share >= ALIKE)
 
 
-def _alike(
-    entry: DecisionInboxEntry, known: Sequence[_Known], index: dict[str, list[int]]
-) -> list[Lookalike]:
-    title, text = _words(entry.title), _words(entry.content[:_OPENING])
-    # Words that stand in very many rows find nobody in particular.
-    met = set[int]().union(*(index.get(word, [])[: NEWEST // 2] for word in title | text))
-    near = [
-        Lookalike(row.kind, row.id, row.title, row.status, share)
-        for row in map(known.__getitem__, met)
-        if (share := max(_share(row.title_words, title), _share(row.text_words, text))) >= ALIKE
-        and not _is(row, entry)
-    ]
-    return sorted(near, key=lambda row: (-row.share, row.kind, -row.id))[:SHOWN]
+class _Library:
+    """All candidates, by the words of their titles and of their openings."""
+
+    def __init__(self, known: Sequence[_Known]) -> None:
+        self._known = known
+        self._titles = _Index([row.title_words for row in known])
+        self._openings = _Index([row.text_words for row in known])
+
+    def alike(self, entry: DecisionInboxEntry) -> list[Lookalike]:
+        """The nearest few, nearest first."""
+        best: dict[int, float] = {}
+        openings = self._openings.alike(_words(entry.content[:_OPENING]))
+        for place, share in (*self._titles.alike(_words(entry.title)), *openings):
+            best[place] = max(share, best.get(place, 0.0))
+        near = [
+            Lookalike(row.kind, row.id, row.title, row.status, share)
+            for row, share in ((self._known[place], share) for place, share in best.items())
+            if not _is(row, entry)
+        ]
+        return sorted(near, key=lambda row: (-row.share, row.kind, -row.id))[:SHOWN]
 
 
 def _is(row: _Known, entry: DecisionInboxEntry) -> bool:

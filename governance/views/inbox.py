@@ -24,7 +24,7 @@ from governance.reviews import NO_CORRECTIONS
 from governance.views.access import Access, PageRequest, project_page
 from governance.views.board import Board, Name, kept
 from governance.views.desk import Desk
-from governance.views.replies import page
+from governance.views.replies import is_partial, page
 from governance.views.rows import WaitingRow, sentence_for
 from memory.enums import EntryStatus, EntryType, Importance
 from memory.errors import Conflict, Invalid
@@ -100,7 +100,8 @@ def impact(request: PageRequest, access: Access, entry_id: int) -> HttpResponse:
     found = entry_of(access.project, entry_id)
     form = CorrectionsForm(request.GET)
     corrections = form.corrections() if form.is_valid() else NO_CORRECTIONS
-    context: dict[str, Any] = {"row": full_row(access, found), "here": "", **CHOICES}
+    row = WaitingRow(found) if is_partial(request) else full_row(access, found)
+    context: dict[str, Any] = {"row": row, "here": "", **CHOICES}
     try:
         context["impact"] = impact_of(
             access.project,

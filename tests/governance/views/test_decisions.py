@@ -18,7 +18,7 @@ from tests.governance.views.conftest import HTMX, Browsers, a_decision, statemen
 pytestmark = pytest.mark.django_db
 
 DECISIONS = "/projects/lighthouse/decisions"
-TYPED = {
+TYPED: dict[str, Any] = {
     "agent_name": "Ana",
     "type": "scope",
     "title": "Two lamps",
@@ -28,7 +28,7 @@ TYPED = {
 }
 
 
-def send(client: Client, address: str, htmx: bool = False, **data: Any) -> Any:
+def send(client: Client, address: str, *, htmx: bool = False, **data: Any) -> Any:
     return client.post(f"{DECISIONS}/{address}", data, headers=HTMX if htmx else {})
 
 
@@ -172,7 +172,7 @@ def test_a_new_decision_is_active_and_approved_by_its_writer(team: Team, owner: 
     ],
 )
 def test_bad_input_is_shown_beside_the_field(
-    team: Team, owner: Client, address: str, wrong: dict[str, str], says: str
+    team: Team, owner: Client, address: str, wrong: dict[str, Any], says: str
 ) -> None:
     row = a_decision(team)
     response = send(owner, address.format(row=row.pk), **{**TYPED, "revision": "1", **wrong})
@@ -281,7 +281,7 @@ def test_what_cannot_take_over_is_named(
         project_id=team.project.pk, actor=team.owner, decision_id=away.pk, reason="Old.", now=NOW
     )
     rows = {"old": old.pk, "new": new.pk, "away": away.pk}
-    filled = {name: value.format(**rows) for name, value in data.items()}
+    filled: dict[str, Any] = {name: value.format(**rows) for name, value in data.items()}
     response = send(owner, f"{old.pk}/supersede", revision=1, **filled)
     assert response.status_code == status
     assert says in response.content.decode()

@@ -20,10 +20,15 @@ from tests.governance.views.conftest import HTMX, Browsers, a_memory, statements
 pytestmark = pytest.mark.django_db
 
 MEMORY = "/projects/lighthouse/memory"
-TYPED = {"type": "learning", "importance": "medium", "content": "The build needs two cores.", "tags": ""}
+TYPED: dict[str, Any] = {
+    "type": "learning",
+    "importance": "medium",
+    "content": "The build needs two cores.",
+    "tags": "",
+}
 
 
-def send(client: Client, address: str, htmx: bool = False, **data: Any) -> Any:
+def send(client: Client, address: str, *, htmx: bool = False, **data: Any) -> Any:
     return client.post(f"{MEMORY}/{address}", data, headers=HTMX if htmx else {})
 
 
@@ -214,7 +219,7 @@ def test_who_was_second_learns_who_was_first(team: Team, owner: Client) -> None:
 def test_an_edited_memory_waits_again(team: Team, browsers: Browsers) -> None:
     memory = a_memory(team)
     approve_memory(project_id=team.project.pk, actor=team.owner, memory_id=memory.pk, revision=1, now=NOW)
-    response = send(browsers.contributor, f"{memory.pk}/edit", **TYPED | {"content": "Four."}, revision=1)
+    response = send(browsers.contributor, f"{memory.pk}/edit", **(TYPED | {"content": "Four."}), revision=1)
     memory.refresh_from_db()
     assert (response.status_code, response["Location"]) == (302, f"{MEMORY}/{memory.pk}")
     assert (memory.content, memory.trust_state, memory.revision) == ("Four.", "pending", 2)
@@ -225,7 +230,7 @@ def test_saving_an_untouched_form_changes_nothing(team: Team, owner: Client, con
     """A browser sends line ends of its own; a text stored with others keeps them."""
     memory = a_memory(team, content=content)
     assert "three </textarea>" in owner.get(f"{MEMORY}/{memory.pk}/edit").content.decode()
-    send(owner, f"{memory.pk}/edit", **TYPED | {"content": "one\r\ntwo\r\n\r\nthree "}, revision=1)
+    send(owner, f"{memory.pk}/edit", **(TYPED | {"content": "one\r\ntwo\r\n\r\nthree "}), revision=1)
     memory.refresh_from_db()
     assert (memory.content, memory.revision) == (content, 1)
 
@@ -233,12 +238,12 @@ def test_saving_an_untouched_form_changes_nothing(team: Team, owner: Client, con
 def test_an_edit_of_a_text_that_changed_keeps_what_was_typed(team: Team, owner: Client) -> None:
     memory = a_memory(team)
     change_it(team, memory, "The build needs four cores.")
-    response = send(owner, f"{memory.pk}/edit", **TYPED | {"content": "Mine."}, revision=1)
+    response = send(owner, f"{memory.pk}/edit", **(TYPED | {"content": "Mine."}), revision=1)
     body = response.content.decode()
     assert response.status_code == 409
     assert "Mine.</textarea>" in body
     assert re.search(r'diff--added">.*The build needs four cores.</span>', body)
-    assert send(owner, f"{memory.pk}/edit", **TYPED | {"content": "Mine."}, revision=2).status_code == 302
+    assert send(owner, f"{memory.pk}/edit", **(TYPED | {"content": "Mine."}), revision=2).status_code == 302
 
 
 @pytest.mark.parametrize(
@@ -253,7 +258,7 @@ def test_an_edit_of_a_text_that_changed_keeps_what_was_typed(team: Team, owner: 
     ],
 )
 def test_bad_input_is_shown_beside_the_field(
-    team: Team, owner: Client, wrong: dict[str, str], says: str
+    team: Team, owner: Client, wrong: dict[str, Any], says: str
 ) -> None:
     memory = a_memory(team)
     response = send(owner, f"{memory.pk}/edit", **{**TYPED, "revision": "1", **wrong})
