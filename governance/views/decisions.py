@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -27,6 +28,7 @@ from governance.queues.keyset import Slice
 from governance.views.access import Access, PageRequest, project_page
 from governance.views.board import kept
 from governance.views.desk import Desk
+from governance.views.editing import Editor
 from governance.views.past import steps_of, told, told_sentence
 from governance.views.replies import go, page
 from governance.views.rows import changes_since, sentence_for
@@ -101,36 +103,7 @@ def create(request: PageRequest, access: Access) -> HttpResponse:
     return page(request, access, EDIT, context, section="decisions", status=422 if form.errors else 200)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@project_page(Action.DECIDE)
-def edit(request: PageRequest, access: Access, decision_id: int) -> HttpResponse:
-    """Change the text of an active decision; the editor approves it."""
-    stored = decision_of(access.project, decision_id)
-    form = EditDecisionForm(request.POST or None, initial=_initial(stored))
-    if request.method == "POST" and form.is_valid():
-        try:
-            saved = _save(access, stored, form)
-        except Invalid as refusal:
-            add_refusal(form, refusal)
-        except Conflict as lost:
-            return _edit_lost(request, access, decision_id, form, lost)
-        else:
-            return go(
-                request,
-                address(access, saved.pk),
-                f"Decision {saved.pk} is saved at revision {saved.revision}.",
-            )
-    context = {"form": form, "decision": stored}
-    return page(request, access, EDIT, context, section="decisions", status=422 if form.errors else 200)
-
-
-def _initial(stored: Decision) -> dict[str, Any]:
-    fields = ("type", "title", "content", "rationale", "revision")
-    return {**{field: getattr(stored, field) for field in fields}, "tags": ", ".join(stored.tags)}
-
-
-def _save(access: Access, stored: Decision, form: EditDecisionForm) -> Decision:
-    typed = form.cleaned_data
+def save(access: Access, stored: Decision, typed: Mapping[str, Any]) -> Decision:
     return reviews.edit_decision(
         project_id=access.project.pk, actor=access.actor, decision_id=stored.pk, revision=typed["revision"],
         type=typed["type"], title=typed["title"], tags=typed["tags"],
@@ -139,15 +112,17 @@ def _save(access: Access, stored: Decision, form: EditDecisionForm) -> Decision:
     )  # fmt: skip
 
 
-def _edit_lost(
-    request: PageRequest, access: Access, decision_id: int, form: EditDecisionForm, lost: Conflict
-) -> HttpResponse:
-    """409: what changed meanwhile beside what was typed; sending it again is then a decision taken knowingly."""
-    found = decision_of(access.project, decision_id)
-    changes = changes_since(access.project, found, form.cleaned_data["revision"])
-    form = EditDecisionForm({**request.POST.dict(), "revision": found.revision})
-    context = {"form": form, "decision": found, "row": {"problem": sentence_for(lost), "changes": changes}}
-    return page(request, access, EDIT, context, section="decisions", status=409)
+EDITOR = Editor(
+    section="decisions", template=EDIT, name="decision", row_page="decision", form=EditDecisionForm, load=decision_of,
+    save=save, said=lambda saved: f"Decision {saved.pk} is saved at revision {saved.revision}.",
+)  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_page(Action.DECIDE)
+def edit(request: PageRequest, access: Access, decision_id: int) -> HttpResponse:
+    """Change the text of an active decision; the editor approves it."""
+    return EDITOR.answer(request, access, decision_id)
 
 
 @require_POST

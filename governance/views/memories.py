@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from governance import reviews
 from governance.bulk import Picked
 from governance.forms.deciding import ApproveForm, RefuseForm
-from governance.forms.fields import add_refusal, with_line_ends_of
+from governance.forms.fields import with_line_ends_of
 from governance.forms.memories import EditMemoryForm, MemoryFilterForm, TrustedBulkForm
 from governance.policies import Action
 from governance.queues.inbox import agents_of
@@ -23,11 +22,10 @@ from governance.queues.memories import memories as memories_slice
 from governance.views.access import Access, PageRequest, project_page
 from governance.views.board import Board, Name, kept
 from governance.views.desk import Desk
+from governance.views.editing import Editor
 from governance.views.past import steps_of, told, told_sentence
-from governance.views.replies import go, page
-from governance.views.rows import changes_since, sentence_for
+from governance.views.replies import page
 from governance.views.trusted import CHOICES, decide_picked, drawn
-from memory.errors import Conflict, Invalid
 from memory.models import AgentMemory
 from memory.recording import edit_memory
 
@@ -127,33 +125,7 @@ def retire(request: PageRequest, access: Access, memory_id: int) -> HttpResponse
     return DESK.attempt(request, access, memory_id, form, verb)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@project_page(Action.RECORD)
-def edit(request: PageRequest, access: Access, memory_id: int) -> HttpResponse:
-    """Change a memory; it then waits for approval again."""
-    stored = memory_of(access.project, memory_id)
-    form = EditMemoryForm(request.POST or None, initial=_initial(stored))
-    if request.method == "POST" and form.is_valid():
-        try:
-            saved = _save(access, stored, form)
-        except Invalid as refusal:
-            add_refusal(form, refusal)
-        except Conflict as lost:
-            return _edit_lost(request, access, memory_id, form, lost)
-        else:
-            url = reverse("governance:memory-row", args=[access.project.slug, saved.pk])
-            return go(request, url, f"Memory {saved.pk} is saved and {saved.trust_state}.")
-    context = {"form": form, "memory": stored}
-    return page(request, access, EDIT, context, section="memory", status=422 if form.errors else 200)
-
-
-def _initial(stored: AgentMemory) -> dict[str, Any]:
-    fields = ("type", "importance", "content", "revision")
-    return {**{field: getattr(stored, field) for field in fields}, "tags": ", ".join(stored.tags)}
-
-
-def _save(access: Access, stored: AgentMemory, form: EditMemoryForm) -> AgentMemory:
-    typed = form.cleaned_data
+def save(access: Access, stored: AgentMemory, typed: Mapping[str, Any]) -> AgentMemory:
     return edit_memory(
         project_id=access.project.pk, actor=access.actor, memory_id=stored.pk, revision=typed["revision"],
         type=typed["type"], importance=typed["importance"], tags=typed["tags"],
@@ -161,12 +133,14 @@ def _save(access: Access, stored: AgentMemory, form: EditMemoryForm) -> AgentMem
     )  # fmt: skip
 
 
-def _edit_lost(
-    request: PageRequest, access: Access, memory_id: int, form: EditMemoryForm, lost: Conflict
-) -> HttpResponse:
-    """409: what changed meanwhile beside what was typed; sending it again is then a decision taken knowingly."""
-    found = memory_of(access.project, memory_id)
-    changes = changes_since(access.project, found, form.cleaned_data["revision"])
-    form = EditMemoryForm({**request.POST.dict(), "revision": found.revision})
-    context = {"form": form, "memory": found, "row": {"problem": sentence_for(lost), "changes": changes}}
-    return page(request, access, EDIT, context, section="memory", status=409)
+EDITOR = Editor(
+    section="memory", template=EDIT, name="memory", row_page="memory-row", form=EditMemoryForm, load=memory_of, save=save,
+    said=lambda saved: f"Memory {saved.pk} is saved and {saved.trust_state}.",
+)  # fmt: skip
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_page(Action.RECORD)
+def edit(request: PageRequest, access: Access, memory_id: int) -> HttpResponse:
+    """Change a memory; it then waits for approval again."""
+    return EDITOR.answer(request, access, memory_id)
