@@ -25,7 +25,7 @@ NEWEST_DECISIONS, NEWEST_PENDING, NEWEST_REJECTED = 250, 150, 100
 """How many active decisions and undecided or rejected entries a list is compared with, the newest first."""
 NEAREST = 50
 """How many more one entry alone is compared with, by title, among all rows."""
-NEAR = 0.5
+NEAR = 0.6
 """Share of trigrams in common from which two titles are near."""
 ALIKE = 0.6
 """Share of words in common (of title or opening) from which two rows look alike."""
