@@ -103,7 +103,7 @@ def create(request: PageRequest, access: Access) -> HttpResponse:
     return page(request, access, EDIT, context, section="decisions", status=422 if form.errors else 200)
 
 
-def save(access: Access, stored: Decision, typed: Mapping[str, Any]) -> Decision:
+def write(access: Access, stored: Decision, typed: Mapping[str, Any]) -> Decision:
     return reviews.edit_decision(
         project_id=access.project.pk, actor=access.actor, decision_id=stored.pk, revision=typed["revision"],
         type=typed["type"], title=typed["title"], tags=typed["tags"],
@@ -114,7 +114,7 @@ def save(access: Access, stored: Decision, typed: Mapping[str, Any]) -> Decision
 
 EDITOR = Editor(
     section="decisions", template=EDIT, name="decision", row_page="decision", form=EditDecisionForm, load=decision_of,
-    save=save, said=lambda saved: f"Decision {saved.pk} is saved at revision {saved.revision}.",
+    write=write, said=lambda saved: f"Decision {saved.pk} is saved at revision {saved.revision}.",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from memory.models import Project
 class Editor:
     """Where one kind of row is edited. `name` is what its template calls the row, `row_page` the page of the row.
 
-    `load` reads it, `save` writes what was typed over it, `said` tells what was done.
+    `load` reads it, `write` stores what was typed over it, `said` tells what was done.
     """
 
     section: str
@@ -31,7 +31,7 @@ class Editor:
     row_page: str
     form: type[forms.Form]
     load: Callable[[Project, int], Row]
-    save: Callable[[Access, Any, Mapping[str, Any]], Row]
+    write: Callable[[Access, Any, Mapping[str, Any]], Row]
     said: Callable[[Any], str]
 
     def answer(self, request: PageRequest, access: Access, row_id: int) -> HttpResponse:
@@ -40,7 +40,7 @@ class Editor:
         form = self.form(request.POST or None, initial=self.initial(stored))
         if request.method == "POST" and form.is_valid():
             try:
-                saved = self.save(access, stored, form.cleaned_data)
+                saved = self.write(access, stored, form.cleaned_data)
             except Invalid as refusal:
                 add_refusal(form, refusal)
             except Conflict as lost:

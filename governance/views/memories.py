@@ -125,7 +125,7 @@ def retire(request: PageRequest, access: Access, memory_id: int) -> HttpResponse
     return DESK.attempt(request, access, memory_id, form, verb)
 
 
-def save(access: Access, stored: AgentMemory, typed: Mapping[str, Any]) -> AgentMemory:
+def write(access: Access, stored: AgentMemory, typed: Mapping[str, Any]) -> AgentMemory:
     return edit_memory(
         project_id=access.project.pk, actor=access.actor, memory_id=stored.pk, revision=typed["revision"],
         type=typed["type"], importance=typed["importance"], tags=typed["tags"],
@@ -134,7 +134,7 @@ def save(access: Access, stored: AgentMemory, typed: Mapping[str, Any]) -> Agent
 
 
 EDITOR = Editor(
-    section="memory", template=EDIT, name="memory", row_page="memory-row", form=EditMemoryForm, load=memory_of, save=save,
+    section="memory", template=EDIT, name="memory", row_page="memory-row", form=EditMemoryForm, load=memory_of, write=write,
     said=lambda saved: f"Memory {saved.pk} is saved and {saved.trust_state}.",
 )  # fmt: skip
 
