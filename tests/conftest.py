@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.test import TransactionTestCase
 
 from governance.models import User
@@ -21,6 +21,20 @@ from memory.models import Project, Run
 from memory.runs import register_run
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """SQLite's test database is a file like any other, not Django's shared memory: there a reader beside a writer gets an error at once,
+    which no user ever sees. Nobody needs it after a power cut, so nothing waits for the disk.
+    """
+    for alias in connections:
+        config = connections.settings[alias]
+        if config["ENGINE"].endswith("sqlite3"):
+            config["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / f"{alias}.sqlite3")
+            config["OPTIONS"]["init_command"] = config["OPTIONS"]["init_command"].replace("FULL", "OFF")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,14 +9,11 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
 from django.test import Client
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, expect
 
@@ -58,21 +55,6 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     return {**browser_type_launch_args, "executable_path": path, "args": flags}
 
 
-@pytest.fixture(scope="session")
-def one_at_a_time(live_server: Any) -> None:
-    """On SQLite all threads of a live server share the tests' one connection, so requests must not run into each other."""
-    if connection.vendor != "sqlite":
-        return
-    server, turn = live_server.thread.httpd, Lock()
-    app = server.get_app()
-
-    def in_turn(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        with turn, closing(app(environ, start_response)) as answer:
-            return list(answer)
-
-    server.set_app(in_turn)
-
-
 @pytest.fixture
 def complaints() -> Iterator[list[str]]:
     """What the browsers' consoles complained about: a blocked script or style, an exception. Nothing may."""
@@ -101,7 +83,7 @@ def sign_in(context: BrowserContext, address: str, username: str) -> None:
 
 
 @pytest.fixture
-def open_tab(new_context: Any, live_server: Any, one_at_a_time: None, complaints: list[str]) -> OpenTab:
+def open_tab(new_context: Any, live_server: Any, complaints: list[str]) -> OpenTab:
     """Open a browser of somebody's (nobody's without a name); each has cookies of its own. `open_tab(beside=page)` opens a second tab."""
 
     def open_(username: str = "", *, beside: Page | None = None, **options: Any) -> Page:
