@@ -212,6 +212,8 @@
   });
 
   document.addEventListener("focusin", (event) => {
+    // The browser has seen to it: htmx would do it again a moment later, and take the focus from where a key has led meanwhile.
+    if (document.readyState === "complete") event.target.removeAttribute("autofocus");
     const entry = event.target.closest(".entry");
     if (entry && entry.id !== here) {
       all(".entry--here").forEach((other) => other.classList.remove("entry--here"));
