@@ -108,7 +108,9 @@ def database(config: dict[str, Any]) -> dict[str, Any]:
         return config
     # A writer who waits longer gets an error that says so (503), as on SQLite.
     patience = env.float("DATABASE_LOCK_TIMEOUT", default=30.0)
-    options["options"] = f"{options.get('options', '')} -c lock_timeout={patience * 1000:.0f}".strip()
+    # Titles that share half their trigrams are worth comparing (governance.lookalikes); the default of 0.3 finds far more.
+    asked = f"-c lock_timeout={patience * 1000:.0f} -c pg_trgm.similarity_threshold=0.5"
+    options["options"] = f"{options.get('options', '')} {asked}".strip()
     if env.bool("DATABASE_PREPARED_STATEMENTS", default=True):
         # Beyond every count: what asks for it is prepared (`memory.statements`), and nothing else ever is.
         options["prepare_threshold"] = 2**31

@@ -31,15 +31,33 @@ def between(old: Sequence[str], new: Sequence[str]) -> list[Line]:
     """The changed lines of two lists of lines."""
     if old == new:
         return []
+    head, tail = _alike_at_the_ends(old, new)
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     if max(len(old), len(new)) > _LONGEST:
         return [*_as("removed", old), *_as("added", new)]
     groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT)
-    return list(_drawn(groups, old, new))
+    return list(_drawn(groups, old, new, cut=head > 0))
 
 
-def _drawn(groups: Iterable[Any], old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
+def _alike_at_the_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end need no comparing, since they are the same and far from a change.
+
+    The matcher's time grows with the square of lines that repeat, as the braces of JSON do; most changes are in one place.
+    """
+    head = _alike(old, new)
+    tail = _alike(old[head:][::-1], new[head:][::-1])
+    return max(head - CONTEXT, 0), max(tail - CONTEXT, 0)
+
+
+def _alike(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many lines the two begin with in common."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _drawn(groups: Iterable[Any], old: Sequence[str], new: Sequence[str], *, cut: bool) -> Iterator[Line]:
     for number, group in enumerate(groups):
-        if number or group[0][1] > 0:
+        if number or cut or group[0][1] > 0:
             yield Line("gap", "…")
         for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
