@@ -3,7 +3,7 @@
 Five questions in one pass over one moment: does every event hash to its own key and chain to the one before, does the chain end
 where the project says it ends, does every row still read as the last event about it left it, does every block that a run was told
 still hash to its name, and are the receipts of every run that ended those that its end wrote down. A chain proves nothing to
-someone who can rewrite all of it: keep a `Checkpoint` elsewhere and hand it back (docs/architecture.md).
+someone who can rewrite all of it: keep a `Checkpoint` elsewhere and hand it back (docs/ledger.md).
 """
 
 from __future__ import annotations
