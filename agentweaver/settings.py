@@ -87,6 +87,9 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "libraries": {
+                name: f"governance.pages.tags.{name}" for name in ("ledger_files", "ledger_links", "ledger_text")
+            },
         },
     },
 ]
@@ -108,7 +111,7 @@ def database(config: dict[str, Any]) -> dict[str, Any]:
         return config
     # A writer who waits longer gets an error that says so (503), as on SQLite.
     patience = env.float("DATABASE_LOCK_TIMEOUT", default=30.0)
-    # Titles that share half their trigrams are worth comparing (governance.lookalikes); the default of 0.3 finds far more.
+    # Titles that share half their trigrams are worth comparing (governance.deciding.lookalikes); the default of 0.3 finds far more.
     asked = f"-c lock_timeout={patience * 1000:.0f} -c pg_trgm.similarity_threshold=0.5"
     options["options"] = f"{options.get('options', '')} {asked}".strip()
     if env.bool("DATABASE_PREPARED_STATEMENTS", default=True):
@@ -146,7 +149,7 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-# Guardian's own backend stays out: nobody asks has_perm for objects, governance/policies.py reads the grant tables.
+# Guardian's own backend stays out: nobody asks has_perm for objects, governance/people/policies.py reads the grant tables.
 SILENCED_SYSTEM_CHECKS = ["guardian.W001"]
 ANONYMOUS_USER_NAME = None
 GUARDIAN_MONKEY_PATCH_USER = False
@@ -323,10 +326,10 @@ SPECTACULAR_SETTINGS = {
         "EntryStatus": "memory.enums.EntryStatus",
         "RunStatus": "memory.enums.RunStatus",
         "RunRole": "memory.enums.RunRole",
-        "MemberRole": "governance.policies.Role",
+        "MemberRole": "governance.people.policies.Role",
         "EndedStatus": ["completed", "failed", "cancelled"],
-        "StepName": "governance.scribe.Step",
-        "StepState": "governance.scribe.State",
+        "StepName": "governance.deciding.scribe.Step",
+        "StepState": "governance.deciding.scribe.State",
         "RowKind": ["decision", "memory", "session"],
         "OmitReason": "memory.enums.OmitReason",
         "ImportPlace": ["workspace"],

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from agentweaver.operations import limits
-from governance.views import accounts
+from governance.pages.views import accounts
 
 urlpatterns = [
     path("", include("governance.urls")),

@@ -20,8 +20,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from governance import policies
-from governance.credentials import revoke_personal_token
 from governance.models import (
     PersonalToken,
     ProjectGroupGrant,
@@ -30,8 +28,10 @@ from governance.models import (
     ScribeReport,
     User,
 )
-from governance.policies import Role
-from governance.revoking import revoke_as_superuser
+from governance.people import policies
+from governance.people.credentials import revoke_personal_token
+from governance.people.policies import Role
+from governance.people.revoking import revoke_as_superuser
 from memory.actors import Human
 from memory.admin import Looking, ReceiptRunFilter, link
 from memory.models import Project

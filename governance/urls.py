@@ -1,8 +1,8 @@
-"""Addresses of the pages. Every view carries its policy (`governance.views.access`)."""
+"""Addresses of the pages. Every view carries its policy (`governance.pages.views.access`)."""
 
 from django.urls import include, path
 
-from governance.views import (
+from governance.pages.views import (
     audit,
     contexts,
     decisions,

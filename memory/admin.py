@@ -19,7 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.actors import SCRIBE_PREFIX
-from memory.ledger import KINDS
+from memory.ledger.changes import KINDS
 from memory.models import (
     Agent,
     AgentMemory,

@@ -1,6 +1,6 @@
 """Finding and naming agents inside an open change (SPEC 3, Agent)."""
 
-from memory.ledger import Change
+from memory.ledger.changes import Change
 from memory.models import Agent
 from memory.values import agent_key
 

@@ -20,7 +20,7 @@ from memory.actors import Actor, VerifiedRun
 from memory.agents import agent_named
 from memory.enums import EntryStatus, EntryType, Importance, MemoryType, TrustState
 from memory.errors import Conflict, Invalid, Refused, Stale
-from memory.ledger import Change, change, locked
+from memory.ledger.changes import Change, change, locked
 from memory.models import Agent, AgentMemory, DecisionInboxEntry, SessionContext
 from memory.models.provenance import source_columns
 from memory.values import (

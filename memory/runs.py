@@ -1,4 +1,4 @@
-"""Registering and ending runs (SPEC 3, Run). Credentials are made above, in `governance.credentials`."""
+"""Registering and ending runs (SPEC 3, Run). Credentials are made above, in `governance.people.credentials`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from memory import told
 from memory.agents import agent_named, set_charter
 from memory.enums import RunRole, RunStatus
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import Change, target_of
+from memory.ledger import told
+from memory.ledger.changes import Change, target_of
 from memory.models import Agent, DecisionInboxEntry, Run
 from memory.values import MAX_EXTERNAL_ID, Cleaner, checked_text, clean_name, clean_title, one_of
 

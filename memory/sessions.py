@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memory.actors import Actor
 from memory.errors import Conflict, NotFound, Stale
-from memory.ledger import Change, change
+from memory.ledger.changes import Change, change
 from memory.models import SessionContext
 from memory.models.provenance import source_columns
 from memory.recording import changed_values

@@ -12,11 +12,11 @@ import pytest
 from django.db import connection, connections
 from django.test import TransactionTestCase
 
+from governance.deciding.projects import create_project
 from governance.models import User
-from governance.policies import Role, put_grant
-from governance.projects import create_project
+from governance.people.policies import Role, put_grant
 from memory.actors import Human, VerifiedRun
-from memory.ledger import change
+from memory.ledger.changes import change
 from memory.models import Project, Run
 from memory.runs import register_run
 

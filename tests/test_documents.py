@@ -12,8 +12,8 @@ from django.core.management import get_commands
 
 from agentweaver.api import urls
 from agentweaver.api.problems import TITLES
-from governance.queues.files import WHY
-from memory.mirror import squad, tree
+from governance.pages.queues.files import WHY
+from memory.mirror.reading import squad, tree
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from governance.credentials import issue_personal_token
 from governance.models import User
+from governance.people.credentials import issue_personal_token
 from tests.conftest import NOW, Team
-from tests.governance.views.conftest import a_decision, a_memory, an_entry
+from tests.governance.pages.conftest import a_decision, a_memory, an_entry
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "ledger.md"
 

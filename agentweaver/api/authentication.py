@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from agentweaver.api.problems import challenge
 from agentweaver.operations import limits
-from governance.credentials import verify
+from governance.people.credentials import verify
 from memory.actors import Actor, Human
 from memory.errors import CredentialRefused, Refused
 

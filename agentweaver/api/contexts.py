@@ -23,13 +23,13 @@ from agentweaver.api.pagination import Page, page_of, whole_number
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import PolicyRow, Row
 from agentweaver.operations import metrics
-from governance.policies import Action
-from memory import explanation
-from memory.compiler import CompiledContext, Limits, compile_context, compile_decisions, etag
+from governance.people.policies import Action
+from memory.compiling import explanation
+from memory.compiling.compiler import CompiledContext, Limits, compile_context, compile_decisions, etag
+from memory.compiling.receipts import RunContext, build_for_run
 from memory.enums import Layer, OmitReason
 from memory.errors import Conflict
 from memory.models import Project, Run
-from memory.receipts import RunContext, build_for_run
 
 _operation = partial(operation, tag="contexts")
 

@@ -29,9 +29,9 @@ from agentweaver.api.histories import RevisionRow, WithToldRuns, history, told_r
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import DecisionRow
-from governance import reviews
-from governance.policies import Action
-from governance.reviews import Corrections
+from governance.deciding import reviews
+from governance.deciding.reviews import Corrections
+from governance.people.policies import Action
 from memory.enums import DecisionType
 from memory.errors import NotFound
 from memory.models import Decision, Project

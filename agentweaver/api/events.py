@@ -14,9 +14,9 @@ from agentweaver.api.filters import EventFilters, filtered
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import Row
-from governance.policies import Action
+from governance.people.policies import Action
+from memory.ledger.verification import verify
 from memory.models import LedgerEvent, Project
-from memory.verification import verify
 
 _operation = partial(operation, tag="events")
 

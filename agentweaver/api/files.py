@@ -20,14 +20,15 @@ from agentweaver.api.authentication import actor_of
 from agentweaver.api.fields import Body, Flag, read
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import Row
-from governance import policies
-from governance.policies import Action
+from governance.people import policies
+from governance.people.policies import Action
 from memory.errors import Invalid
-from memory.mirror import export, import_report
 from memory.mirror.importing import import_tree
-from memory.mirror.sources import DEFAULT_SOURCES, SOURCES
-from memory.mirror.tree import NotASquadTree, SourceTree, UnsafeTree, read_zip
-from memory.mirror.workspace import workspace_tree
+from memory.mirror.reading import import_report
+from memory.mirror.reading.sources import DEFAULT_SOURCES, SOURCES
+from memory.mirror.reading.tree import NotASquadTree, SourceTree, UnsafeTree, read_zip
+from memory.mirror.writing import export
+from memory.mirror.writing.workspace import workspace_tree
 from memory.models import Project
 
 _operation = partial(operation, tag="files")

@@ -12,11 +12,11 @@ from rest_framework.response import Response
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import Row
-from governance.policies import Action
-from memory import history as ledger_history
+from governance.people.policies import Action
 from memory.enums import RunRole, RunStatus
 from memory.errors import NotFound
-from memory.ledger import KINDS, target_of
+from memory.ledger.changes import KINDS, target_of
+from memory.ledger import history as ledger_history
 from memory.models import AgentMemory, ContextReceipt, Decision, Project
 
 _operation = partial(operation, tag="receipts")

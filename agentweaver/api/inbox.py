@@ -17,9 +17,9 @@ from agentweaver.api.filters import EntryFilters, filtered
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import DecisionRow, EntryRow, MemoryRow
-from governance import reviews
-from governance.policies import Action
-from governance.reviews import Corrections
+from governance.deciding import reviews
+from governance.deciding.reviews import Corrections
+from governance.people.policies import Action
 from memory import recording
 from memory.enums import EntryType, Importance
 from memory.errors import NotFound

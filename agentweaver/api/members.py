@@ -15,8 +15,8 @@ from agentweaver.api.fields import Body, read
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import MemberRow, words
-from governance import policies
-from governance.policies import Action, Member, Role
+from governance.people import policies
+from governance.people.policies import Action, Member, Role
 from memory.errors import NotFound
 from memory.models import Project
 from memory.values import text_problem

@@ -18,9 +18,9 @@ from agentweaver.api.names import agent_name
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import MemoryRow
-from governance import reviews
-from governance.policies import Action
-from governance.reviews import Corrections
+from governance.deciding import reviews
+from governance.deciding.reviews import Corrections
+from governance.people.policies import Action
 from memory import recording
 from memory.enums import Importance, MemoryType
 from memory.errors import NotFound

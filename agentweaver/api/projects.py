@@ -14,9 +14,9 @@ from agentweaver.api.fields import Body, OneOf, Slug, Title, Whole, read
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import Access, operation
 from agentweaver.api.rows import ProjectRow
-from governance import policies
-from governance import projects as verbs
-from governance.policies import Action
+from governance.deciding import projects as verbs
+from governance.people import policies
+from governance.people.policies import Action
 from memory.actors import Human
 from memory.enums import Overflow, TrustPolicy
 from memory.models import Project

@@ -27,8 +27,8 @@ from agentweaver.api.authentication import actor_of
 from agentweaver.api.filters import Filters
 from agentweaver.api.parsing import StrictJSONParser
 from agentweaver.api.problem_schema import problem_responses
-from governance import policies
-from governance.policies import Action
+from governance.people import policies
+from governance.people.policies import Action
 from memory.actors import Actor, VerifiedRun
 from memory.errors import Invalid, Refused
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from governance.policies import Role
+from governance.people.policies import Role
 from memory.enums import (
     DecisionStatus,
     DecisionType,

@@ -17,11 +17,12 @@ from agentweaver.api.filters import RunFilters, filtered
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import Row, RunRow, words
-from governance import policies, scribe
-from governance.credentials import issue_run_credential
-from governance.policies import Action
+from governance.deciding import scribe
+from governance.people import policies
+from governance.people.credentials import issue_run_credential
+from governance.people.policies import Action
 from memory.enums import RunRole, RunStatus
-from memory.ledger import change
+from memory.ledger.changes import change
 from memory.models import Project, Run
 from memory.runs import ENDED
 from memory.runs import register_run as register

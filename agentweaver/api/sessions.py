@@ -16,7 +16,7 @@ from agentweaver.api.fields import Body, Flag, Issues, SessionId, Text, read
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import SessionRow
-from governance.policies import Action
+from governance.people.policies import Action
 from memory import sessions as verbs
 from memory.errors import NotFound
 from memory.models import Project, SessionContext

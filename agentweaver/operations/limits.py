@@ -64,7 +64,7 @@ def log_ins(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
         metrics.log_ins.labels(_result(request, response)).inc()
         return response
 
-    # The policy of the page stands on the function (governance.views.access).
+    # The policy of the page stands on the function (governance.pages.views.access).
     limited.__dict__.update(view.__dict__)
     return limited
 

@@ -33,7 +33,7 @@ from prometheus_client.registry import Collector
 
 from agentweaver.api.problems import TITLES
 from agentweaver.operations.routes import NO_ROUTE
-from memory.compiler import CompiledContext
+from memory.compiling.compiler import CompiledContext
 from memory.enums import RunStatus
 from memory.models import AgentMemory, ContextReceipt, Decision, DecisionInboxEntry, Run
 

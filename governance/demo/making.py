@@ -14,12 +14,12 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import transaction
 
-from governance.credentials import issue_personal_token, revoke_personal_token
+from governance.deciding.projects import create_project
 from governance.demo import inbox, library, opening, weeks
 from governance.demo.people import GROUP, OWNER, SERVICE, everyone, make_people, printable_password
 from governance.demo.stage import Stage, Step, span
 from governance.models import User
-from governance.projects import create_project
+from governance.people.credentials import issue_personal_token, revoke_personal_token
 from memory.actors import Human
 from memory.errors import Conflict
 from memory.models import LedgerEvent, Project

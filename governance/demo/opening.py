@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from governance.deciding.reviews import Corrections
 from governance.demo.stage import Step, text
 from governance.demo.steps import (
     ApproveDecision,
@@ -23,7 +24,6 @@ from governance.demo.steps import (
     StartSession,
     TellRun,
 )
-from governance.reviews import Corrections
 
 PEOPLE: tuple[Step, ...] = (
     Join(ago="34d 6h", by="mara", user="tobias", role="owner"),

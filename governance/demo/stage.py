@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from governance import policies
-from governance.policies import Action
+from governance.people import policies
+from governance.people.policies import Action
 from memory.actors import Actor, Human
 from memory.models import AgentMemory, Decision, Project, Run
 

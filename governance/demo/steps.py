@@ -14,20 +14,21 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from governance import policies, projects, reviews, scribe
-from governance.credentials import issue_run_credential
+from governance.deciding import projects, reviews, scribe
+from governance.deciding.reviews import Corrections
+from governance.deciding.scribe import Exported, Exporter
 from governance.demo.stage import Stage, Step
-from governance.policies import Action
-from governance.reviews import Corrections
-from governance.scribe import Exported, Exporter
+from governance.people import policies
+from governance.people.credentials import issue_run_credential
+from governance.people.policies import Action
 from memory import recording, sessions
 from memory.actors import Human
-from memory.compiler import Limits
-from memory.ledger import change
+from memory.compiling.compiler import Limits
+from memory.compiling.receipts import build_for_run
+from memory.ledger.changes import change
 from memory.mirror.importing import import_tree
-from memory.mirror.tree import read_folder
+from memory.mirror.reading.tree import read_folder
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, Project
-from memory.receipts import build_for_run
 from memory.runs import register_run
 from memory.sessions import SessionFields
 

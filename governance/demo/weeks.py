@@ -1,5 +1,6 @@
 """The weeks after: partners, payments, a wrong policy, and today's runs."""
 
+from governance.deciding.reviews import Corrections
 from governance.demo.long_texts import RUNBOOK
 from governance.demo.stage import Step, text
 from governance.demo.steps import (
@@ -22,8 +23,7 @@ from governance.demo.steps import (
     TellRun,
     full_disk,
 )
-from governance.reviews import Corrections
-from memory.compiler import Limits
+from memory.compiling.compiler import Limits
 
 PARTNERS: tuple[Step, ...] = (
     Decide(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memory.enums import DecisionType, Importance
-from memory.mirror.records import (
+from memory.mirror.reading.records import (
     DecisionRecord,
     EntryRecord,
     MemoryRecord,

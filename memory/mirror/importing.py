@@ -23,20 +23,20 @@ from memory.actors import Author, imported_from
 from memory.agents import agent_named, set_charter
 from memory.enums import TrustState
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import Change, change
+from memory.ledger.changes import Change, change
 from memory.mirror.columns import values_of
-from memory.mirror.import_report import ImportReport, Taken, import_report
 from memory.mirror.known import Earlier, Known, chunks, known_of, original_id
-from memory.mirror.records import (
+from memory.mirror.reading.import_report import ImportReport, Taken, import_report
+from memory.mirror.reading.records import (
     CharterRecord,
     EntryRecord,
     Record,
     SessionRecord,
 )
-from memory.mirror.report import Note, Skipped, TreeReading
-from memory.mirror.sources import DEFAULT_SOURCES
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import SourceTree
+from memory.mirror.reading.report import Note, Skipped, TreeReading
+from memory.mirror.reading.sources import DEFAULT_SOURCES
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import SourceTree
 from memory.mirror.wording import one_line
 from memory.models import (
     Agent,

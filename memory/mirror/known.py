@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.db import models
 
-from memory.mirror.records import EntryRecord, Proposal, Record
+from memory.mirror.reading.records import EntryRecord, Proposal, Record
 from memory.models import (
     AgentMemory,
     Decision,

@@ -1,4 +1,4 @@
-"""The append-only ledger (SPEC 3, LedgerEvent). Only `memory.ledger` writes it; triggers refuse update and delete."""
+"""The append-only ledger (SPEC 3, LedgerEvent). Only `memory.ledger.changes` writes it; triggers refuse update and delete."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from django.urls import path
 from django.utils import timezone
 
 from agentweaver.urls import urlpatterns as product
-from governance.credentials import issue_personal_token
 from governance.models import User
+from governance.people.credentials import issue_personal_token
 
 Headers = dict[str, str]
 

@@ -18,8 +18,8 @@ from django.db import connection, models
 from django.db.models import Max
 from psycopg import sql
 
+from governance.deciding.projects import create_project
 from governance.models import User
-from governance.projects import create_project
 from memory.actors import Human
 from memory.models import (
     Agent,

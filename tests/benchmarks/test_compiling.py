@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory import envelope
-from memory.compiler import compile_context
+from memory.compiling import envelope
+from memory.compiling.compiler import compile_context
 from memory.models import Project
 from tests.benchmarks.asking import statements
 from tests.benchmarks.by_hand import by_hand

@@ -12,9 +12,10 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils import timezone
 
 from governance import urls
-from governance.credentials import issue_run_credential
-from memory.compiler import Limits
-from memory.ledger import change
+from governance.people.credentials import issue_run_credential
+from memory.compiling.compiler import Limits
+from memory.compiling.receipts import build_for_run
+from memory.ledger.changes import change
 from memory.models import (
     Agent,
     AgentMemory,
@@ -25,7 +26,6 @@ from memory.models import (
     Run,
     SessionContext,
 )
-from memory.receipts import build_for_run
 from memory.runs import register_run
 from tests.benchmarks import load
 from tests.benchmarks.asking import as_served, ask, bearer, browser

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.ledger import change
+from memory.ledger.changes import change
 from memory.runs import register_run
 from tests.benchmarks.asking import Answer, as_served, ask, bearer, held, statements
 from tests.benchmarks.load import OWNER

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from memory.mirror.manifest import verify_export
+from memory.mirror.writing.manifest import verify_export
 from memory.models import Decision
 from tests.conftest import Team
 from tests.e2e.conftest import OpenTab

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from memory.models import DecisionInboxEntry
 from tests.conftest import Team
 from tests.e2e.conftest import OpenTab
-from tests.governance.views.conftest import an_entry
+from tests.governance.pages.conftest import an_entry
 
 INBOX = "/projects/lighthouse/inbox"
 

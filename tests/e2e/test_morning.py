@@ -10,14 +10,14 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import Locator, Page, expect
 
 from governance.models import User
-from memory.compiler import Limits
+from memory.compiling.compiler import Limits
+from memory.compiling.receipts import build_for_run
 from memory.enums import TrustState
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, Run
-from memory.receipts import build_for_run
 from tests.conftest import NOW, Team, start_run
 from tests.e2e.conftest import OpenTab
 from tests.factories import LEGACY, MemoryFactory
-from tests.governance.views.conftest import a_decision, an_entry
+from tests.governance.pages.conftest import a_decision, an_entry
 
 INBOX = "/projects/lighthouse/inbox"
 PASSWORD = "a lamp, a lens and a clock"

@@ -15,8 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from governance import scribe
-from governance.credentials import digest_of, issue_personal_token, issue_run_credential, verify
+from governance.deciding import scribe
 from governance.models import (
     PersonalToken,
     ProjectGroupGrant,
@@ -25,7 +24,8 @@ from governance.models import (
     ScribeReport,
     User,
 )
-from governance.policies import grant_group, has_owner
+from governance.people.credentials import digest_of, issue_personal_token, issue_run_credential, verify
+from governance.people.policies import grant_group, has_owner
 from memory.errors import CredentialRefused
 from memory.models import LedgerEvent, Run
 from tests.conftest import NOW, Team, start_run

@@ -10,14 +10,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from governance import policies
-from governance.credentials import verify
 from governance.models import PersonalToken, User
-from governance.policies import Role
+from governance.people import policies
+from governance.people.credentials import verify
+from governance.people.policies import Role
 from memory.actors import Human, Shell
+from memory.ledger.verification import verify as verify_ledger
 from memory.management.console import shell_author
 from memory.models import LedgerEvent
-from memory.verification import verify as verify_ledger
 from tests.conftest import Team
 
 pytestmark = pytest.mark.django_db

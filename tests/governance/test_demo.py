@@ -13,17 +13,18 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
-from governance import policies
-from governance.credentials import verify
 from governance.demo.making import Demo, make_demo
 from governance.demo.stage import span
 from governance.management.commands.demo import login
 from governance.models import PersonalToken, ScribeReport, User
-from governance.policies import Member, Role
+from governance.people import policies
+from governance.people.credentials import verify
+from governance.people.policies import Member, Role
 from memory.actors import Human
-from memory.compiler import compile_context, compile_decisions
+from memory.compiling.compiler import compile_context, compile_decisions
+from memory.compiling.envelope import BEGIN, END, parse
 from memory.enums import DecisionStatus, EntryStatus, EntryType, MemoryType, OmitReason, RunStatus, TrustState
-from memory.envelope import BEGIN, END, parse
+from memory.ledger.verification import verify as verify_ledger
 from memory.models import (
     Agent,
     AgentMemory,
@@ -35,7 +36,6 @@ from memory.models import (
     Run,
     SessionContext,
 )
-from memory.verification import verify as verify_ledger
 
 pytestmark = pytest.mark.django_db
 
@@ -137,7 +137,7 @@ def test_contexts_show_a_full_budget_and_every_reason(project: Project) -> None:
 
 
 def test_the_text_that_commands_its_reader_stays_data_when_it_is_approved(project: Project) -> None:
-    from governance.reviews import merge_entry
+    from governance.deciding.reviews import merge_entry
 
     hostile = DecisionInboxEntry.objects.get(project=project, slug="note-for-the-next-reader")
     assert END in hostile.content

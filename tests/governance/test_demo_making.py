@@ -11,11 +11,11 @@ from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
+from governance.deciding.projects import create_project
 from governance.demo.making import STORIES, make_demo
 from governance.demo.people import printable_password
 from governance.demo.stage import Step
 from governance.models import PersonalToken, User
-from governance.projects import create_project
 from memory.actors import Human
 from memory.models import LedgerEvent, Project
 

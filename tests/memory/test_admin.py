@@ -14,9 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from governance.deciding.reviews import merge_entry
 from governance.models import User
-from governance.reviews import merge_entry
-from memory.compiler import Limits
+from memory.compiling.compiler import Limits
+from memory.compiling.receipts import build_for_run
 from memory.enums import SourceKind
 from memory.models import (
     AgentMemory,
@@ -29,7 +30,6 @@ from memory.models import (
     Run,
     SnapshotRow,
 )
-from memory.receipts import build_for_run
 from tests.conftest import NOW, Team, start_run
 from tests.factories import (
     LEGACY,

@@ -10,12 +10,12 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from governance.credentials import issue_personal_token
+from governance.deciding.projects import update_project
+from governance.deciding.reviews import create_decision
 from governance.models import User
-from governance.projects import update_project
-from governance.reviews import create_decision
-from memory import envelope
-from memory.compiler import compile_context, compile_decisions
+from governance.people.credentials import issue_personal_token
+from memory.compiling import envelope
+from memory.compiling.compiler import compile_context, compile_decisions
 from memory.models import Agent, ContextReceipt, Project
 from memory.recording import record_memory
 from tests.conftest import NOW, Team

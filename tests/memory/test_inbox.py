@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
+from governance.deciding.projects import create_project
+from governance.deciding.reviews import merge_entry, reject_entry
 from governance.models import User
-from governance.projects import create_project
-from governance.reviews import merge_entry, reject_entry
 from memory.actors import Human, VerifiedRun
 from memory.enums import EntryType
 from memory.errors import Conflict, Invalid, Refused
-from memory.ledger import state_of
+from memory.ledger.changes import state_of
 from memory.models import Agent, DecisionInboxEntry, LedgerEvent, Project
 from memory.recording import kebab, submit_entry
 from memory.values import clean_slug

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from governance.reviews import approve_memory, retire_memory
+from governance.deciding.reviews import approve_memory, retire_memory
 from memory.actors import Human, VerifiedRun
 from memory.enums import SourceKind, TrustState
 from memory.errors import Conflict, CredentialRefused, Invalid, NotFound, Refused, Stale
-from memory.ledger import change, state_of
+from memory.ledger.changes import change, state_of
 from memory.models import Agent, AgentMemory, LedgerEvent, Project, Run
 from memory.recording import edit_memory, record_memory
 from memory.runs import finish_run

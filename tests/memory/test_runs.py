@@ -10,7 +10,7 @@ import pytest
 
 from memory.enums import RunRole
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import change, state_of
+from memory.ledger.changes import change, state_of
 from memory.models import Agent, LedgerEvent, Project, Run
 from memory.runs import finish_run, register_run
 from tests.conftest import NOW, Team

@@ -9,7 +9,7 @@ import pytest
 
 from memory.actors import Human
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import state_of
+from memory.ledger.changes import state_of
 from memory.models import LedgerEvent, Project, SessionContext
 from memory.sessions import (
     SessionFields,

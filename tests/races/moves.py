@@ -20,19 +20,21 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 from django.utils import timezone
 
-from governance import reviews
-from governance.credentials import issue_personal_token, issue_run_credential
-from governance.credentials import verify as verify_token
+from governance.deciding import reviews
+from governance.deciding.projects import create_project
+from governance.deciding.reviews import Corrections
+from governance.deciding.scribe import complete_run
 from governance.models import ScribeReport, User
-from governance.policies import Role, grant, put_grant, roles_of
-from governance.projects import create_project
-from governance.reviews import Corrections
-from governance.scribe import complete_run
+from governance.people.credentials import issue_personal_token, issue_run_credential
+from governance.people.credentials import verify as verify_token
+from governance.people.policies import Role, grant, put_grant, roles_of
 from memory.actors import Actor, Human
-from memory.compiler import Limits
+from memory.compiling.compiler import Limits
+from memory.compiling.receipts import build_for_run
 from memory.errors import Conflict, CredentialRefused, DomainError
-from memory.history import revisions
-from memory.ledger import KINDS, change, state_of
+from memory.ledger.changes import KINDS, change, state_of
+from memory.ledger.history import revisions
+from memory.ledger.verification import verify
 from memory.models import (
     AgentMemory,
     ContextReceipt,
@@ -44,11 +46,9 @@ from memory.models import (
     SessionContext,
 )
 from memory.models.project import NO_HASH
-from memory.receipts import build_for_run
 from memory.recording import edit_memory, record_memory, submit_entry
 from memory.runs import register_run
 from memory.sessions import SessionFields, start_session, update_current_session
-from memory.verification import verify
 
 MOVES: dict[str, Callable[..., Any]] = {}
 Ack = Callable[[Any], None]

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management import BaseCommand
 
-from governance.authority import rows_of_markdown
+from governance.people.authority import rows_of_markdown
 
 
 class Command(BaseCommand):

@@ -43,7 +43,9 @@ def _without_staged_warnings() -> Iterator[None]:
     """The story has a context that could not be compiled and an export that failed. In the log they would read like faults of
     this command; the demo's tests say that there are no others.
     """
-    loggers = [logging.getLogger(name) for name in ("memory.receipts", "governance.scribe")]
+    loggers = [
+        logging.getLogger(name) for name in ("memory.compiling.receipts", "governance.deciding.scribe")
+    ]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)

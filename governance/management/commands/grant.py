@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import BaseCommand
 from django.utils import timezone
 
-from governance.policies import Role, put_grant
-from memory.ledger import change
+from governance.people.policies import Role, put_grant
+from memory.ledger.changes import change
 from memory.management.console import project_named, readable_refusals, shell_author
 
 

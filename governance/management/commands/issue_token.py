@@ -10,8 +10,8 @@ from django.core.management import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from governance.credentials import issue_personal_token
 from governance.models import User
+from governance.people.credentials import issue_personal_token
 from memory.management.console import readable_refusals
 
 TOKEN_NAME = "manage.py issue_token"  # noqa: S105 - what the list of tokens calls it

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError
 
-from memory.compiler import CompiledContext, compile_context, compile_decisions
+from memory.compiling.compiler import CompiledContext, compile_context, compile_decisions
 from memory.enums import Layer
 from memory.errors import Invalid
 from memory.management.console import project_named, readable_refusals

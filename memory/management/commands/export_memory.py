@@ -10,8 +10,8 @@ from django.core.management import BaseCommand
 from django.utils import timezone
 
 from memory.management.console import project_named, readable_refusals
-from memory.mirror.export import ExportReport, export_to_folder
 from memory.mirror.wording import one_line
+from memory.mirror.writing.export import ExportReport, export_to_folder
 
 
 class Command(BaseCommand):

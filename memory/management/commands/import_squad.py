@@ -18,12 +18,12 @@ from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
-from memory.ledger import founding
+from memory.ledger.changes import founding
 from memory.management.console import project_named, readable_refusals, shell_author
-from memory.mirror.import_report import ImportReport, as_json
 from memory.mirror.importing import Progress, import_tree, no_progress
-from memory.mirror.sources import DEFAULT_SOURCES, SOURCES
-from memory.mirror.tree import SourceTree, read_folder, read_zip
+from memory.mirror.reading.import_report import ImportReport, as_json
+from memory.mirror.reading.sources import DEFAULT_SOURCES, SOURCES
+from memory.mirror.reading.tree import SourceTree, read_folder, read_zip
 from memory.mirror.wording import one_line
 from memory.models import Project
 from memory.values import Cleaner, clean_slug, looks_like_uuid

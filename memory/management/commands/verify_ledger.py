@@ -11,10 +11,10 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError
 
+from memory.ledger.verification import Broken, Checkpoint, Verification, verify
 from memory.management.console import project_named, readable_refusals
 from memory.models import Project
 from memory.values import looks_like_uuid
-from memory.verification import Broken, Checkpoint, Verification, verify
 
 FORMAT = "agentweaver.ledger-checkpoints.v1"
 

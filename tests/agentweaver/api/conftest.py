@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from governance.credentials import issue_personal_token, issue_run_credential
 from governance.models import User
+from governance.people.credentials import issue_personal_token, issue_run_credential
 from memory.actors import VerifiedRun
 from memory.models import Run
 from tests.conftest import Team

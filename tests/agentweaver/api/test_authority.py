@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from agentweaver.api.routing import Operation, Resource, resource
 from agentweaver.api.urls import urlpatterns
-from governance import reviews
-from governance.credentials import issue_personal_token, issue_run_credential, revoke_run_credential
+from governance.deciding import reviews
+from governance.deciding.projects import create_project
 from governance.models import RunCredential, User
-from governance.projects import create_project
+from governance.people.credentials import issue_personal_token, issue_run_credential, revoke_run_credential
 from memory import recording, sessions
 from memory.actors import Human, VerifiedRun
-from memory.ledger import change
+from memory.ledger.changes import change
 from memory.models import Run
 from memory.runs import finish_run, register_run
 from tests.agentweaver.api.conftest import Caller, problem, run_token, token_of

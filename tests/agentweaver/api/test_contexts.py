@@ -13,10 +13,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agentweaver.api import contexts
-from governance import reviews
-from governance.projects import update_project
-from memory import compiler, receipts, recording
+from governance.deciding import reviews
+from governance.deciding.projects import update_project
+from memory import recording
 from memory.actors import VerifiedRun
+from memory.compiling import compiler, receipts
 from memory.models import Agent, AgentMemory, ContextReceipt, ContextSnapshot, Run
 from memory.sessions import SessionFields, start_session
 from tests.agentweaver.api.conftest import Caller, errors, problem

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from governance.reviews import create_decision
+from governance.deciding.reviews import create_decision
 from memory.actors import VerifiedRun
-from memory.mirror.manifest import verify_export
+from memory.mirror.writing.manifest import verify_export
 from memory.models import Agent, Decision, LedgerEvent
 from tests.agentweaver.api.conftest import Caller, errors, problem, token_of
 from tests.conftest import NOW, Team, start_run
@@ -96,7 +96,7 @@ def test_an_export_that_fails_is_an_error_and_leaves_the_old_files(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("memory.mirror.folders.Folder.write_new", full)
+    monkeypatch.setattr("memory.mirror.writing.folders.Folder.write_new", full)
     assert problem(owner.post("memory/export")) == (503, "export_failed")
     assert ledger.read_bytes() == before
 

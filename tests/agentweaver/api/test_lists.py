@@ -12,9 +12,10 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from governance import policies, reviews
+from governance.deciding import reviews
+from governance.deciding.projects import create_project
 from governance.models import User
-from governance.projects import create_project
+from governance.people import policies
 from memory import recording, sessions
 from memory.models import ContextReceipt
 from tests.agentweaver.api.conftest import Caller, base_of, errors, token_of

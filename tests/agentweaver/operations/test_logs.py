@@ -15,7 +15,7 @@ from django.test import Client
 from agentweaver.api import projects
 from agentweaver.operations.logs import Lines, Plain, configuration, without_secrets
 from governance.models import User
-from governance.views import home
+from governance.pages.views import home
 from tests.agentweaver.api.conftest import Caller
 from tests.agentweaver.operations.conftest import Written
 from tests.conftest import Team

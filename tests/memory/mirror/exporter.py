@@ -16,10 +16,10 @@ AGENTS = 6
 
 def export(folder: Path, number: int) -> None:
     """Files that differ from those of the export before: every ledger is new, some agents come, others go."""
-    from memory.mirror.folders import Folder
-    from memory.mirror.manifest import Listed, Manifest
-    from memory.mirror.rendering import MirrorFile
-    from memory.mirror.swapping import swap
+    from memory.mirror.writing.folders import Folder
+    from memory.mirror.writing.manifest import Listed, Manifest
+    from memory.mirror.writing.rendering import MirrorFile
+    from memory.mirror.writing.swapping import swap
 
     agents = {f".squad/agents/a{n}/history.md": f"{n}\n" for n in range(AGENTS) if (n + number) % 3}
     texts = {**agents, ".squad/decisions.md": f"# {number}\n" * 500, ".squad/identity/now.md": "The same.\n"}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.mirror.report import TreeReading
-from memory.mirror.sources import DEFAULT_SOURCES
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import read_zip
+from memory.mirror.reading.report import TreeReading
+from memory.mirror.reading.sources import DEFAULT_SOURCES
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import read_zip
 
 ROOT = Path(__file__).resolve().parents[3]
 Content = str | bytes

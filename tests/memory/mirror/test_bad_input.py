@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from memory.mirror.importing import import_tree
-from memory.mirror.tree import SourceTree, UnsafeTree, read_folder, read_zip
+from memory.mirror.reading.tree import SourceTree, UnsafeTree, read_folder, read_zip
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, ImportedRecord, LedgerEvent
 from tests.conftest import NOW, Team
 from tests.memory.mirror.trees import SQUAD, as_zip

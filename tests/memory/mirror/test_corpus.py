@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
-from memory.mirror.records import DecisionRecord, EntryRecord, MemoryRecord
-from memory.mirror.report import TreeReading
-from memory.mirror.sources import SOURCES
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import read_folder
+from memory.mirror.reading.records import DecisionRecord, EntryRecord, MemoryRecord
+from memory.mirror.reading.report import TreeReading
+from memory.mirror.reading.sources import SOURCES
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import read_folder
 from tests.memory.mirror.files import corpus, corpus_truth
 
 COUNTED = (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.mirror.decoding import TextNote, decode
+from memory.mirror.reading.decoding import TextNote, decode
 
 TEXT = "# Títle\n\nOne.\nTwo 🙂.\n"
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
-from governance.reviews import (
+from governance.deciding.reviews import (
     approve_memory,
     archive_decision,
     create_decision,
@@ -24,13 +24,13 @@ from governance.reviews import (
     retire_memory,
 )
 from memory.errors import Conflict, ExportFailed, NotFound
-from memory.mirror import paths, swapping
-from memory.mirror.export import as_json, export_to_folder, export_to_workspace, export_zip
-from memory.mirror.folders import Folder
 from memory.mirror.importing import import_tree
-from memory.mirror.manifest import verify_export
-from memory.mirror.paths import safe_names
-from memory.mirror.workspace import last_export
+from memory.mirror.writing import paths, swapping
+from memory.mirror.writing.export import as_json, export_to_folder, export_to_workspace, export_zip
+from memory.mirror.writing.folders import Folder
+from memory.mirror.writing.manifest import verify_export
+from memory.mirror.writing.paths import safe_names
+from memory.mirror.writing.workspace import last_export
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, LedgerEvent, Project
 from memory.recording import record_memory, submit_entry
 from memory.sessions import SessionFields, start_session, update_session
@@ -429,7 +429,7 @@ def test_rows_that_cannot_be_read_leave_the_old_files_whole(
     def fail(*_: object) -> Iterator[Any]:
         raise ValueError("a row that cannot be read")
 
-    monkeypatch.setattr("memory.mirror.rendering.Rows.patterns", property(fail))
+    monkeypatch.setattr("memory.mirror.writing.rendering.Rows.patterns", property(fail))
     with pytest.raises(ExportFailed):
         export(full, tmp_path)
     assert contents(tmp_path) == before
@@ -475,7 +475,7 @@ def test_verifying_names_what_is_not_as_it_was_written(full: Team, tmp_path: Pat
 def test_a_second_export_waits_for_the_first_and_gives_up(
     full: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.mirror.export.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("memory.mirror.writing.export.LOCK_SECONDS", 0.1)
     with Folder(tmp_path) as folder, folder.locked(0), pytest.raises(ExportFailed, match="Another export"):
         export(full, tmp_path)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.mirror.records import SessionRecord
+from memory.mirror.reading.records import SessionRecord
 from tests.memory.mirror.files import reading
 
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from memory.mirror.records import CharterRecord, MemoryRecord
+from memory.mirror.reading.records import CharterRecord, MemoryRecord
 from tests.memory.mirror.files import reading
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from governance.reviews import approve_decision, edit_decision
+from governance.deciding.reviews import approve_decision, edit_decision
 from memory.agents import agent_named, set_charter
 from memory.enums import TrustState
 from memory.errors import Conflict, Invalid, NotFound
-from memory.ledger import change
-from memory.mirror.import_report import ImportReport
+from memory.ledger.changes import change
+from memory.ledger.verification import verify
 from memory.mirror.importing import import_tree
 from memory.mirror.marks import MarkedRecord, wrap
-from memory.mirror.report import FileCount
-from memory.mirror.tree import read_folder
+from memory.mirror.reading.import_report import ImportReport
+from memory.mirror.reading.report import FileCount
+from memory.mirror.reading.tree import read_folder
 from memory.models import (
     Agent,
     AgentMemory,
@@ -32,7 +33,6 @@ from memory.models import (
 )
 from memory.recording import submit_entry
 from memory.sessions import SessionFields, start_session
-from memory.verification import verify
 from tests.conftest import NOW, Team
 from tests.memory.mirror.trees import CHARTER, INBOX, LEDGER, SQUAD, as_tree, corpus_trees, write_tree
 

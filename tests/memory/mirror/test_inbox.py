@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.mirror.records import EntryRecord
+from memory.mirror.reading.records import EntryRecord
 from tests.memory.mirror.files import reading
 
 ANA = {"agents/ana/charter.md": "# Ana — Lead\n"}

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from memory.mirror import swapping
-from memory.mirror.folders import Folder
-from memory.mirror.manifest import verify_export
+from memory.mirror.writing import swapping
+from memory.mirror.writing.folders import Folder
+from memory.mirror.writing.manifest import verify_export
 from tests.memory.mirror.exporter import export
 
 ROOT = Path(__file__).resolve().parents[3]

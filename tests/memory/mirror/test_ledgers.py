@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.mirror.records import DecisionRecord
-from memory.mirror.report import TreeReading
+from memory.mirror.reading.records import DecisionRecord
+from memory.mirror.reading.report import TreeReading
 from tests.memory.mirror.files import ledger, reading
 
 BY = "**By:** Ana\n\nText.\n\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.mirror.decoding import decode
 from memory.mirror.marks import KINDS, FoundRecord, MarkedRecord, unwrap, wrap
+from memory.mirror.reading.decoding import decode
 
 AWKWARD = [
     "",

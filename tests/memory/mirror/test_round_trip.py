@@ -13,9 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from governance.demo.opening import WORKSPACE
-from governance.projects import create_project
-from governance.reviews import (
+from governance.deciding.projects import create_project
+from governance.deciding.reviews import (
     Corrections,
     approve_decision,
     approve_memory,
@@ -23,17 +22,18 @@ from governance.reviews import (
     edit_decision,
     merge_entry,
 )
+from governance.demo.opening import WORKSPACE
 from memory.errors import Invalid
-from memory.mirror.export import export_zip
-from memory.mirror.import_report import ImportReport
+from memory.ledger.verification import verify
 from memory.mirror.importing import import_tree
-from memory.mirror.rendering import NOW as NOW_MD
-from memory.mirror.sources import SOURCES
-from memory.mirror.tree import SourceTree, read_folder, read_zip
+from memory.mirror.reading.import_report import ImportReport
+from memory.mirror.reading.sources import SOURCES
+from memory.mirror.reading.tree import SourceTree, read_folder, read_zip
+from memory.mirror.writing.export import export_zip
+from memory.mirror.writing.rendering import NOW as NOW_MD
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, ImportedRecord, Project
 from memory.recording import edit_memory, record_memory, submit_entry
 from memory.sessions import SessionFields, start_session
-from memory.verification import verify
 from tests.conftest import NOW, Team
 from tests.memory.mirror.trees import SQUAD, as_tree, as_zip, corpus_trees
 

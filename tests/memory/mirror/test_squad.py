@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.mirror import squad
 from memory.mirror.marks import MarkedRecord, wrap
 from memory.mirror.names import Names
-from memory.mirror.records import DecisionRecord, EntryRecord, MemoryRecord, Origin, SessionRecord
-from memory.mirror.report import FileCount, TreeReading
-from memory.mirror.sources import SOURCES
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import UnsafeTree, read_zip
+from memory.mirror.reading import squad
+from memory.mirror.reading.records import DecisionRecord, EntryRecord, MemoryRecord, Origin, SessionRecord
+from memory.mirror.reading.report import FileCount, TreeReading
+from memory.mirror.reading.sources import SOURCES
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import UnsafeTree, read_zip
 from memory.values import MAX_TEXT, clean_name, clean_slug, clean_tags, clean_title
 from tests.memory.mirror.files import ROOT, ledger, reading, zipped
 
@@ -235,8 +235,8 @@ def test_near_names_are_one_agent():
 
 LARGE = """
 import resource, sys
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import read_folder
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import read_folder
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 report = read_tree(read_folder(sys.argv[1]))
 used = resource.getrusage(resource.RUSAGE_SELF)

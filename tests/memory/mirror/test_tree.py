@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.mirror import tree
-from memory.mirror.squad import read_tree
-from memory.mirror.tree import NotASquadTree, SourceTree, Unreadable, UnsafeTree, read_folder, read_zip
+from memory.mirror.reading import tree
+from memory.mirror.reading.squad import read_tree
+from memory.mirror.reading.tree import (
+    NotASquadTree,
+    SourceTree,
+    Unreadable,
+    UnsafeTree,
+    read_folder,
+    read_zip,
+)
 from tests.memory.mirror.files import zipped
 
 LEDGER = "# Decisions\n\n### 2026-03-01: Use it\n**By:** Ana\n\nYes.\n"

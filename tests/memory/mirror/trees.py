@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from memory.mirror.tree import SourceTree, read_zip
+from memory.mirror.reading.tree import SourceTree, read_zip
 
 LEDGER = """\
 # Decisions

@@ -1,0 +1,1 @@
+"""Deciding: the verbs of deciders, and what helps to decide well."""

@@ -1,0 +1,1 @@
+"""What people see: views, their forms, and the reading behind them."""

@@ -1,0 +1,1 @@
+"""From rows to the guarded block, and what was told with it."""

@@ -1,0 +1,1 @@
+"""The mirror out: rows to files, swapped in whole or not at all."""
