@@ -88,7 +88,8 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
             ],
             "libraries": {
-                name: f"governance.pages.tags.{name}" for name in ("ledger_files", "ledger_links", "ledger_text")
+                name: f"governance.pages.tags.{name}"
+                for name in ("ledger_files", "ledger_links", "ledger_text")
             },
         },
     },

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management import get_commands
 
 from agentweaver.api import urls
-from agentweaver.api.problems import TITLES
+from agentweaver.codes import TITLES
 from governance.pages.queues.files import WHY
 from memory.mirror.reading import squad, tree
 

@@ -29,8 +29,8 @@ from agentweaver.api.histories import RevisionRow, WithToldRuns, history, told_r
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import DecisionRow
-from governance.deciding import reviews
-from governance.deciding.reviews import Corrections
+from governance.deciding import decisions as verbs
+from governance.deciding.gate import Corrections
 from governance.people.policies import Action
 from memory.enums import DecisionType
 from memory.errors import NotFound
@@ -101,7 +101,7 @@ def _decision(project: Project, decision_id: int) -> Decision:
 @_operation(Action.DECIDE, body=NewDecision, answers={201: DecisionRow})
 def create_decision(request: Request, project: Project) -> Response:
     """Decide: active at once, approved by the caller."""
-    decision = reviews.create_decision(
+    decision = verbs.create_decision(
         project_id=project.pk, actor=actor_of(request), now=timezone.now(), **read(NewDecision, request)
     )
     headers = {"Location": f"/api/projects/{project.pk}/decisions/{decision.pk}"}
@@ -123,7 +123,7 @@ def get_decision(request: Request, project: Project, id: int) -> Response:
 @_operation(Action.DECIDE, body=DecisionChange, answers={200: DecisionRow}, problem_codes=[409])
 def edit_decision(request: Request, project: Project, id: int) -> Response:
     """Change an active decision at the revision that was read; the caller approves what it becomes."""
-    decision = reviews.edit_decision(
+    decision = verbs.edit_decision(
         project_id=project.pk, actor=actor_of(request), decision_id=id, now=timezone.now(),
         **read(DecisionChange, request),
     )  # fmt: skip
@@ -134,7 +134,7 @@ def edit_decision(request: Request, project: Project, id: int) -> Response:
 def approve_decision(request: Request, project: Project, id: int) -> Response:
     """Approve a decision, imported ones too, at the revision that was read."""
     fields = read(DecisionApproval, request)
-    decision = reviews.approve_decision(
+    decision = verbs.approve_decision(
         project_id=project.pk, actor=actor_of(request), decision_id=id, revision=fields.pop("revision"),
         corrections=Corrections(**fields), now=timezone.now(),
     )  # fmt: skip
@@ -144,7 +144,7 @@ def approve_decision(request: Request, project: Project, id: int) -> Response:
 @_operation(Action.DECIDE, body=Supersession, answers={200: WithdrawnDecision}, problem_codes=[409])
 def supersede_decision(request: Request, project: Project, id: int) -> Response:
     """Let another active decision take this one's place."""
-    decision = reviews.supersede_decision(
+    decision = verbs.supersede_decision(
         project_id=project.pk, actor=actor_of(request), decision_id=id, now=timezone.now(),
         **read(Supersession, request),
     )  # fmt: skip
@@ -154,7 +154,7 @@ def supersede_decision(request: Request, project: Project, id: int) -> Response:
 @_operation(Action.DECIDE, body=Archival, answers={200: WithdrawnDecision}, problem_codes=[409])
 def archive_decision(request: Request, project: Project, id: int) -> Response:
     """Put an active decision away; also how a legacy decision is refused."""
-    decision = reviews.archive_decision(
+    decision = verbs.archive_decision(
         project_id=project.pk,
         actor=actor_of(request),
         decision_id=id,

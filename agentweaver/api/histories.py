@@ -15,8 +15,8 @@ from agentweaver.api.rows import Row
 from governance.people.policies import Action
 from memory.enums import RunRole, RunStatus
 from memory.errors import NotFound
-from memory.ledger.changes import KINDS, target_of
 from memory.ledger import history as ledger_history
+from memory.ledger.changes import KINDS, target_of
 from memory.models import AgentMemory, ContextReceipt, Decision, Project
 
 _operation = partial(operation, tag="receipts")

@@ -17,8 +17,8 @@ from agentweaver.api.filters import EntryFilters, filtered
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import DecisionRow, EntryRow, MemoryRow
-from governance.deciding import reviews
-from governance.deciding.reviews import Corrections
+from governance.deciding import entries as verbs
+from governance.deciding.gate import Corrections
 from governance.people.policies import Action
 from memory import recording
 from memory.enums import EntryType, Importance
@@ -109,7 +109,7 @@ def merge_entry(request: Request, project: Project, id: int) -> Response:
     The same caller merging it again gets the same row.
     """
     fields = read(Merge, request)
-    reviews.merge_entry(
+    verbs.merge_entry(
         project_id=project.pk, actor=actor_of(request), entry_id=id, revision=fields.pop("revision"),
         corrections=Corrections(**fields), now=timezone.now(),
     )  # fmt: skip
@@ -126,7 +126,7 @@ def merge_entry(request: Request, project: Project, id: int) -> Response:
 @_operation(Action.DECIDE, body=Rejection, answers={200: EntryRow}, problem_codes=[409])
 def reject_entry(request: Request, project: Project, id: int) -> Response:
     """Reject a pending entry with a reason, which the proposing agent can read."""
-    entry = reviews.reject_entry(
+    entry = verbs.reject_entry(
         project_id=project.pk,
         actor=actor_of(request),
         entry_id=id,

@@ -18,8 +18,8 @@ from agentweaver.api.names import agent_name
 from agentweaver.api.pagination import page_of, paged
 from agentweaver.api.routing import operation
 from agentweaver.api.rows import MemoryRow
-from governance.deciding import reviews
-from governance.deciding.reviews import Corrections
+from governance.deciding import memories as verbs
+from governance.deciding.gate import Corrections
 from governance.people.policies import Action
 from memory import recording
 from memory.enums import Importance, MemoryType
@@ -121,7 +121,7 @@ def edit_memory(request: Request, project: Project, name: str, id: int) -> Respo
 def approve_memory(request: Request, project: Project, name: str, id: int) -> Response:
     """Approve a memory at the revision that was read, correcting type, importance and tags in the same step."""
     fields = read(MemoryApproval, request)
-    memory = reviews.approve_memory(
+    memory = verbs.approve_memory(
         project_id=project.pk, actor=actor_of(request), memory_id=id, agent_name=agent_name(name),
         revision=fields.pop("revision"), corrections=Corrections(**fields), now=timezone.now(),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def approve_memory(request: Request, project: Project, name: str, id: int) -> Re
 @_operation(Action.DECIDE, body=WithReason, answers={200: RetiredMemory}, problem_codes=[409])
 def retire_memory(request: Request, project: Project, name: str, id: int) -> Response:
     """Take a memory out of every later context, with a reason; also how a legacy memory is refused."""
-    memory = reviews.retire_memory(
+    memory = verbs.retire_memory(
         project_id=project.pk, actor=actor_of(request), memory_id=id, agent_name=agent_name(name),
         reason=read(WithReason, request)["reason"], now=timezone.now(),
     )  # fmt: skip

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
@@ -22,6 +21,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from agentweaver.api import rows
 from agentweaver.api.problem_schema import MEDIA_TYPE
+from agentweaver.codes import OF_STATUS, TITLES
 from agentweaver.operations.routes import route_of
 from memory.errors import (
     Conflict,
@@ -38,41 +38,6 @@ logger = logging.getLogger(__name__)
 
 REQUEST_ID = "agentweaver.request_id"
 """Where the request's id is kept in its META."""
-
-TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "invalid": "The request is not valid",
-        "not_authenticated": "No credential was given",
-        "invalid_credential": "The credential proves nothing",
-        "run_ended": "The run of this credential has ended",
-        "not_found": "There is no such thing",
-        "agent_mismatch": "A run writes as its own agent only",
-        "decider_required": "Only an owner or a verified coordinator run decides",
-        "role_required": "Another role is needed",
-        "csrf_failed": "The browser session was not confirmed",
-        "method_not_allowed": "This method is not allowed here",
-        "not_acceptable": "No such representation",
-        "stale": "The text changed since it was read",
-        "conflict": "The state does not allow this",
-        "last_owner": "A project keeps at least one owner",
-        "too_large": "The request is too large",
-        "unsupported_media_type": "This kind of body is not read here",
-        "mandatory_context_exceeds_budget": "Mandatory context exceeds the budget",
-        "too_many_requests": "Too many requests",
-        "internal_error": "Something went wrong on our side",
-        "unavailable": "The service cannot answer now",
-        "no_workspace": "There is no workspace folder",
-        "other_project": "The folder belongs to another project",
-        "export_failed": "The files could not be written",
-    }
-)
-"""Every code of the API with its title."""
-
-_OF_STATUS = {
-    400: "invalid", 401: "not_authenticated", 403: "role_required", 404: "not_found", 405: "method_not_allowed",
-    406: "not_acceptable", 413: "too_large", 415: "unsupported_media_type", 429: "too_many_requests",
-    500: "internal_error", 503: "unavailable",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +97,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespo
 def in_place_of(response: HttpResponse, request: HttpRequest) -> HttpResponse:
     """The problem that says what an answer of Django's own said; its headers stay, except those about the body."""
     status = response.status_code
-    code = _OF_STATUS.get(status, "invalid" if status < 500 else "internal_error")
+    code = OF_STATUS.get(status, "invalid" if status < 500 else "internal_error")
     problem = answer(Problem(status, code, f"{HTTPStatus(status).phrase}."), request)
     for name in ("Allow", "Retry-After", "WWW-Authenticate", "Vary"):
         if name in response:
@@ -209,5 +174,5 @@ def _framework(error: exceptions.APIException) -> Problem:
         case exceptions.UnsupportedMediaType():
             return Problem(415, "unsupported_media_type", "This kind of body is not read here.")
         case _:
-            code = _OF_STATUS.get(error.status_code, "invalid")
+            code = OF_STATUS.get(error.status_code, "invalid")
             return Problem(error.status_code, code, f"{TITLES[code]}.")

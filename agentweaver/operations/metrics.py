@@ -31,7 +31,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from agentweaver.api.problems import TITLES
+from agentweaver.codes import TITLES
 from agentweaver.operations.routes import NO_ROUTE
 from memory.compiling.compiler import CompiledContext
 from memory.enums import RunStatus

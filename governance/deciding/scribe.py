@@ -17,7 +17,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from governance.deciding.reviews import promote
+from governance.deciding.entries import promote
 from governance.models import ScribeReport
 from governance.people import policies
 from governance.people.policies import Action

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from governance.deciding.reviews import Corrections
+from governance.deciding.gate import Corrections
 from governance.demo.stage import Step, text
 from governance.demo.steps import (
     ApproveDecision,

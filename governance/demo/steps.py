@@ -14,8 +14,17 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from governance.deciding import projects, reviews, scribe
-from governance.deciding.reviews import Corrections
+from governance.deciding import projects, scribe
+from governance.deciding.decisions import (
+    approve_decision,
+    archive_decision,
+    create_decision,
+    edit_decision,
+    supersede_decision,
+)
+from governance.deciding.entries import merge_entry, reject_entry
+from governance.deciding.gate import NO_CORRECTIONS, Corrections
+from governance.deciding.memories import approve_memory, retire_memory
 from governance.deciding.scribe import Exported, Exporter
 from governance.demo.stage import Stage, Step
 from governance.people import policies
@@ -197,11 +206,11 @@ class EditMemory(Step):
 @dataclass(frozen=True, kw_only=True)
 class ApproveMemory(Step):
     memory: str
-    corrections: Corrections = reviews.NO_CORRECTIONS
+    corrections: Corrections = NO_CORRECTIONS
 
     def play(self, stage: Stage, now: datetime) -> None:
         memory = AgentMemory.objects.get(pk=stage.memories[self.memory])
-        reviews.approve_memory(
+        approve_memory(
             project_id=stage.project_id, actor=stage.actor(self.by), memory_id=memory.pk,
             revision=memory.revision, corrections=self.corrections, now=now,
         )  # fmt: skip
@@ -213,7 +222,7 @@ class RetireMemory(Step):
     reason: str
 
     def play(self, stage: Stage, now: datetime) -> None:
-        reviews.retire_memory(
+        retire_memory(
             project_id=stage.project_id, actor=stage.actor(self.by), memory_id=stage.memories[self.memory],
             reason=self.reason, now=now,
         )  # fmt: skip
@@ -245,11 +254,11 @@ class Propose(Step):
 @dataclass(frozen=True, kw_only=True)
 class Merge(Step):
     entry: str
-    corrections: Corrections = reviews.NO_CORRECTIONS
+    corrections: Corrections = NO_CORRECTIONS
 
     def play(self, stage: Stage, now: datetime) -> None:
         entry = DecisionInboxEntry.objects.get(pk=stage.entries[self.entry])
-        row = reviews.merge_entry(
+        row = merge_entry(
             project_id=stage.project_id, actor=stage.actor(self.by), entry_id=entry.pk, revision=entry.revision,
             corrections=self.corrections, now=now,
         )  # fmt: skip
@@ -262,7 +271,7 @@ class Reject(Step):
     reason: str
 
     def play(self, stage: Stage, now: datetime) -> None:
-        reviews.reject_entry(
+        reject_entry(
             project_id=stage.project_id, actor=stage.actor(self.by), entry_id=stage.entries[self.entry],
             reason=self.reason, now=now,
         )  # fmt: skip
@@ -303,7 +312,7 @@ class Decide(Step):
     label: str
 
     def play(self, stage: Stage, now: datetime) -> None:
-        decision = reviews.create_decision(
+        decision = create_decision(
             project_id=stage.project_id, actor=stage.actor(self.by), agent_name=self.agent, type=self.type,
             title=self.title, content=self.content, rationale=self.rationale, tags=self.tags, now=now,
         )  # fmt: skip
@@ -318,7 +327,7 @@ class EditDecision(Step):
 
     def play(self, stage: Stage, now: datetime) -> None:
         decision = Decision.objects.get(pk=stage.decisions[self.decision])
-        reviews.edit_decision(
+        edit_decision(
             project_id=stage.project_id, actor=stage.actor(self.by), decision_id=decision.pk,
             revision=decision.revision, content=self.content, rationale=self.rationale, now=now,
         )  # fmt: skip
@@ -327,11 +336,11 @@ class EditDecision(Step):
 @dataclass(frozen=True, kw_only=True)
 class ApproveDecision(Step):
     decision: str
-    corrections: Corrections = reviews.NO_CORRECTIONS
+    corrections: Corrections = NO_CORRECTIONS
 
     def play(self, stage: Stage, now: datetime) -> None:
         decision = Decision.objects.get(pk=stage.decisions[self.decision])
-        reviews.approve_decision(
+        approve_decision(
             project_id=stage.project_id, actor=stage.actor(self.by), decision_id=decision.pk,
             revision=decision.revision, corrections=self.corrections, now=now,
         )  # fmt: skip
@@ -344,7 +353,7 @@ class Supersede(Step):
     reason: str
 
     def play(self, stage: Stage, now: datetime) -> None:
-        reviews.supersede_decision(
+        supersede_decision(
             project_id=stage.project_id, actor=stage.actor(self.by), decision_id=stage.decisions[self.decision],
             superseded_by=stage.decisions[self.successor], reason=self.reason, now=now,
         )  # fmt: skip
@@ -356,7 +365,7 @@ class Archive(Step):
     reason: str
 
     def play(self, stage: Stage, now: datetime) -> None:
-        reviews.archive_decision(
+        archive_decision(
             project_id=stage.project_id, actor=stage.actor(self.by), decision_id=stage.decisions[self.decision],
             reason=self.reason, now=now,
         )  # fmt: skip

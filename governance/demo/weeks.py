@@ -1,6 +1,6 @@
 """The weeks after: partners, payments, a wrong policy, and today's runs."""
 
-from governance.deciding.reviews import Corrections
+from governance.deciding.gate import Corrections
 from governance.demo.long_texts import RUNBOOK
 from governance.demo.stage import Step, text
 from governance.demo.steps import (

@@ -3,7 +3,7 @@
 A partial index would say the same, but PostgreSQL guesses how many rows meet its condition from each column alone: where many
 rows meet each part and few meet all, it takes a wider index instead and reads every row of the project. It keeps statistics of an
 indexed expression as it does of a column, so here it knows. The rules themselves are in `memory.compiling.layers`; a row they select is
-always in the index (`tests/memory/test_compiled_indexes.py` goes through every kind of row).
+always in the index (`tests/memory/compiling/test_compiled_indexes.py` goes through every kind of row).
 """
 
 from django.db.models import BigIntegerField, Case, F, Q, UUIDField, When

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from django.utils import timezone
 
-from governance.deciding.reviews import approve_memory
+from governance.deciding.memories import approve_memory
 from memory.models import AgentMemory, Project
 from memory.recording import record_memory, submit_entry
 from tests.benchmarks import load

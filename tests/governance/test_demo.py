@@ -137,7 +137,7 @@ def test_contexts_show_a_full_budget_and_every_reason(project: Project) -> None:
 
 
 def test_the_text_that_commands_its_reader_stays_data_when_it_is_approved(project: Project) -> None:
-    from governance.deciding.reviews import merge_entry
+    from governance.deciding.entries import merge_entry
 
     hostile = DecisionInboxEntry.objects.get(project=project, slug="note-for-the-next-reader")
     assert END in hostile.content

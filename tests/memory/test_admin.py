@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from governance.deciding.reviews import merge_entry
+from governance.deciding.entries import merge_entry
 from governance.models import User
 from memory.compiling.compiler import Limits
 from memory.compiling.receipts import build_for_run

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from governance.deciding.decisions import create_decision
 from governance.deciding.projects import update_project
-from governance.deciding.reviews import create_decision
 from governance.models import User
 from governance.people.credentials import issue_personal_token
 from memory.compiling import envelope

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
+from governance.deciding.entries import merge_entry, reject_entry
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import merge_entry, reject_entry
 from governance.models import User
 from memory.actors import Human, VerifiedRun
 from memory.enums import EntryType

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from governance.deciding.reviews import approve_memory, retire_memory
+from governance.deciding.memories import approve_memory, retire_memory
 from memory.actors import Human, VerifiedRun
 from memory.enums import SourceKind, TrustState
 from memory.errors import Conflict, CredentialRefused, Invalid, NotFound, Refused, Stale

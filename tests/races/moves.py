@@ -20,9 +20,11 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 from django.utils import timezone
 
-from governance.deciding import reviews
+from governance.deciding.decisions import create_decision, supersede_decision
+from governance.deciding.entries import merge_entry, reject_entry
+from governance.deciding.gate import Corrections
+from governance.deciding.memories import approve_memory
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import Corrections
 from governance.deciding.scribe import complete_run
 from governance.models import ScribeReport, User
 from governance.people.credentials import issue_personal_token, issue_run_credential
@@ -167,7 +169,7 @@ def submit(
 
 @move
 def merge(project: str, who: str, entry: int, becomes: str | None = None) -> dict[str, Any]:
-    row = reviews.merge_entry(
+    row = merge_entry(
         **common(project, who), entry_id=entry, revision=1, corrections=Corrections(type=becomes)
     )
     return {"kind": KINDS[type(row)], "id": row.pk}
@@ -175,7 +177,7 @@ def merge(project: str, who: str, entry: int, becomes: str | None = None) -> dic
 
 @move
 def reject(project: str, who: str, entry: int) -> dict[str, Any]:
-    return {"id": reviews.reject_entry(**common(project, who), entry_id=entry, reason=f"{who} says no.").pk}
+    return {"id": reject_entry(**common(project, who), entry_id=entry, reason=f"{who} says no.").pk}
 
 
 @move
@@ -185,7 +187,7 @@ def remember(project: str, who: str, content: str, agent: str = "Ana") -> int:
 
 @move
 def approve(project: str, who: str, memory: int, revision: int = 1) -> dict[str, Any]:
-    row = reviews.approve_memory(**common(project, who), memory_id=memory, revision=revision)
+    row = approve_memory(**common(project, who), memory_id=memory, revision=revision)
     return {"revision": row.revision, "trust_state": row.trust_state}
 
 
@@ -197,14 +199,14 @@ def edit(project: str, who: str, memory: int, content: str, revision: int = 1) -
 
 @move
 def decide(project: str, who: str, title: str) -> int:
-    return reviews.create_decision(
+    return create_decision(
         **common(project, who), agent_name="Ana", type="scope", title=title, content=title
     ).pk
 
 
 @move
 def supersede(project: str, who: str, decision: int, successor: int) -> int:
-    return reviews.supersede_decision(
+    return supersede_decision(
         **common(project, who), decision_id=decision, superseded_by=successor, reason="Round and round."
     ).pk
 

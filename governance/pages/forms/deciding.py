@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from governance.deciding.reviews import Corrections
+from governance.deciding.gate import Corrections
 from governance.pages.forms.fields import (
     PickedField,
     ReasonField,

@@ -10,7 +10,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from governance.deciding import reviews
+from governance.deciding.decisions import (
+    approve_decision,
+    archive_decision,
+    create_decision,
+    edit_decision,
+    supersede_decision,
+)
 from governance.pages.forms.deciding import ApproveForm, RefuseForm
 from governance.pages.forms.decisions import (
     ANY_STATUS,
@@ -92,7 +98,7 @@ def create(request: PageRequest, access: Access) -> HttpResponse:
     form = NewDecisionForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = reviews.create_decision(
+            made = create_decision(
                 project_id=access.project.pk, actor=access.actor, now=timezone.now(), **form.cleaned_data
             )
         except Invalid as refusal:
@@ -104,7 +110,7 @@ def create(request: PageRequest, access: Access) -> HttpResponse:
 
 
 def write(access: Access, stored: Decision, typed: Mapping[str, Any]) -> Decision:
-    return reviews.edit_decision(
+    return edit_decision(
         project_id=access.project.pk, actor=access.actor, decision_id=stored.pk, revision=typed["revision"],
         type=typed["type"], title=typed["title"], tags=typed["tags"],
         content=with_line_ends_of(stored.content, typed["content"]),
@@ -132,7 +138,7 @@ def approve(request: PageRequest, access: Access, decision_id: int) -> HttpRespo
     form = ApproveForm(request.POST)
 
     def verb() -> str:
-        reviews.approve_decision(
+        approve_decision(
             project_id=access.project.pk, actor=access.actor, decision_id=decision_id,
             revision=form.cleaned_data["revision"], corrections=form.corrections(), now=timezone.now(),
         )  # fmt: skip
@@ -148,7 +154,7 @@ def archive(request: PageRequest, access: Access, decision_id: int) -> HttpRespo
     form = RefuseForm(request.POST)
 
     def verb() -> str:
-        row = reviews.archive_decision(
+        row = archive_decision(
             project_id=access.project.pk, actor=access.actor, decision_id=decision_id,
             reason=form.cleaned_data["reason"], revision=form.cleaned_data["revision"], now=timezone.now(),
         )  # fmt: skip
@@ -174,7 +180,7 @@ def supersede(request: PageRequest, access: Access, decision_id: int) -> HttpRes
 
 
 def _superseded(request: PageRequest, access: Access, row: Decision, data: dict[str, Any]) -> HttpResponse:
-    done = reviews.supersede_decision(
+    done = supersede_decision(
         project_id=access.project.pk, actor=access.actor, decision_id=row.pk,
         superseded_by=data["superseded_by"], reason=data["reason"], revision=data["revision"], now=timezone.now(),
     )  # fmt: skip

@@ -9,12 +9,12 @@ from django.http import HttpResponse, QueryDict
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from governance.deciding import reviews
 from governance.deciding.bulk import Picked
+from governance.deciding.entries import merge_entry, reject_entry
 from governance.deciding.flags import flags_of
+from governance.deciding.gate import NO_CORRECTIONS
 from governance.deciding.impact import impact_of
 from governance.deciding.lookalikes import lookalikes_in_list, lookalikes_of
-from governance.deciding.reviews import NO_CORRECTIONS
 from governance.pages.forms.deciding import ApproveForm, CorrectionsForm, RefuseForm
 from governance.pages.forms.inbox import BulkForm, InboxFilterForm
 from governance.pages.queues.inbox import agents_of, entries_of, entry_of
@@ -105,7 +105,7 @@ def impact(request: PageRequest, access: Access, entry_id: int) -> HttpResponse:
     try:
         context["impact"] = impact_of(
             access.project,
-            lambda: reviews.merge_entry(
+            lambda: merge_entry(
                 project_id=access.project.pk, actor=access.actor, entry_id=entry_id,
                 revision=found.revision, corrections=corrections, now=timezone.now(),
             ),
@@ -123,7 +123,7 @@ def merge(request: PageRequest, access: Access, entry_id: int) -> HttpResponse:
     form = ApproveForm(request.POST)
 
     def verb() -> str:
-        row = reviews.merge_entry(
+        row = merge_entry(
             project_id=access.project.pk, actor=access.actor, entry_id=entry_id,
             revision=form.cleaned_data["revision"], corrections=form.corrections(), now=timezone.now(),
         )  # fmt: skip
@@ -144,7 +144,7 @@ def reject(request: PageRequest, access: Access, entry_id: int) -> HttpResponse:
     form = RefuseForm(request.POST)
 
     def verb() -> str:
-        reviews.reject_entry(
+        reject_entry(
             project_id=access.project.pk, actor=access.actor, entry_id=entry_id,
             reason=form.cleaned_data["reason"], revision=form.cleaned_data["revision"], now=timezone.now(),
         )  # fmt: skip
@@ -174,7 +174,7 @@ def bulk(request: PageRequest, access: Access) -> HttpResponse:
             "revision": picked.revision, "now": timezone.now(),
         }  # fmt: skip
         if merging:
-            return reviews.merge_entry(**given)
-        return reviews.reject_entry(**given, reason=form.cleaned_data["reason"])
+            return merge_entry(**given)
+        return reject_entry(**given, reason=form.cleaned_data["reason"])
 
     return BOARD.decide(request, access, form, verb, "merged" if merging else "rejected")

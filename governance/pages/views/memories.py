@@ -9,8 +9,8 @@ from django.http import HttpResponse, QueryDict
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from governance.deciding import reviews
 from governance.deciding.bulk import Picked
+from governance.deciding.memories import approve_memory, retire_memory
 from governance.pages.forms.deciding import ApproveForm, RefuseForm
 from governance.pages.forms.fields import with_line_ends_of
 from governance.pages.forms.memories import EditMemoryForm, MemoryFilterForm, TrustedBulkForm
@@ -100,7 +100,7 @@ def approve(request: PageRequest, access: Access, memory_id: int) -> HttpRespons
     form = ApproveForm(request.POST)
 
     def verb() -> str:
-        reviews.approve_memory(
+        approve_memory(
             project_id=access.project.pk, actor=access.actor, memory_id=memory_id,
             revision=form.cleaned_data["revision"], corrections=form.corrections(), now=timezone.now(),
         )  # fmt: skip
@@ -116,7 +116,7 @@ def retire(request: PageRequest, access: Access, memory_id: int) -> HttpResponse
     form = RefuseForm(request.POST)
 
     def verb() -> str:
-        row = reviews.retire_memory(
+        row = retire_memory(
             project_id=access.project.pk, actor=access.actor, memory_id=memory_id,
             reason=form.cleaned_data["reason"], revision=form.cleaned_data["revision"], now=timezone.now(),
         )  # fmt: skip

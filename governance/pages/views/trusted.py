@@ -7,9 +7,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from governance.deciding import reviews
 from governance.deciding.bulk import Picked
+from governance.deciding.decisions import approve_decision, archive_decision
 from governance.deciding.flags import flags_of
+from governance.deciding.memories import approve_memory, retire_memory
 from governance.pages.forms.memories import TrustedBulkForm
 from governance.pages.views.access import Access
 from governance.pages.views.rows import Row, WaitingRow, texts_of
@@ -42,16 +43,16 @@ def _decide_decision(access: Access, picked: Picked, form: TrustedBulkForm) -> D
     given: dict[str, Any] = {**_caller(access), "decision_id": picked.id}
     if form.cleaned_data["do"] == form.APPROVE:
         corrections = form.corrections("decision")
-        return reviews.approve_decision(**given, revision=picked.revision, corrections=corrections)
-    return reviews.archive_decision(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
+        return approve_decision(**given, revision=picked.revision, corrections=corrections)
+    return archive_decision(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
 
 
 def _decide_memory(access: Access, picked: Picked, form: TrustedBulkForm) -> AgentMemory:
     given: dict[str, Any] = {**_caller(access), "memory_id": picked.id}
     if form.cleaned_data["do"] == form.APPROVE:
         corrections = form.corrections("memory")
-        return reviews.approve_memory(**given, revision=picked.revision, corrections=corrections)
-    return reviews.retire_memory(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
+        return approve_memory(**given, revision=picked.revision, corrections=corrections)
+    return retire_memory(**given, reason=form.cleaned_data["reason"], revision=picked.revision)
 
 
 def _caller(access: Access) -> dict[str, Any]:

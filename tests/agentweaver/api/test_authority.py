@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agentweaver.api.routing import Operation, Resource, resource
 from agentweaver.api.urls import urlpatterns
-from governance.deciding import reviews
+from governance.deciding.decisions import create_decision
 from governance.deciding.projects import create_project
 from governance.models import RunCredential, User
 from governance.people.credentials import issue_personal_token, issue_run_credential, revoke_run_credential
@@ -185,7 +185,7 @@ def _rows(team: Team, worker: VerifiedRun) -> dict[str, Any]:
     memory = recording.record_memory(agent_name="Ana", type="learning", content="C", **by)  # type: ignore[arg-type]
     entry, _ = recording.submit_entry(agent_name="Ana", slug="e", type="scope", content="C", **by)  # type: ignore[arg-type]
     decision, successor = (
-        reviews.create_decision(agent_name="Ana", type="scope", title=title, content="C", **by)  # type: ignore[arg-type]
+        create_decision(agent_name="Ana", type="scope", title=title, content="C", **by)  # type: ignore[arg-type]
         for title in ("Old", "New")
     )
     sessions.start_session(session_id="first", **by)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agentweaver.api import contexts
-from governance.deciding import reviews
+from governance.deciding.decisions import create_decision
 from governance.deciding.projects import update_project
 from memory import recording
 from memory.actors import VerifiedRun
@@ -25,7 +25,7 @@ from tests.conftest import NOW, Team, start_run
 
 
 def decide(team: Team, title: str = "WAL", content: str = "Use WAL.", type: str = "scope") -> Any:
-    return reviews.create_decision(
+    return create_decision(
         project_id=team.project.pk, actor=team.owner, agent_name="Ana", type=type, title=title, content=content, now=NOW
     )  # fmt: skip
 

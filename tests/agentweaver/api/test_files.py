@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from governance.deciding.reviews import create_decision
+from governance.deciding.decisions import create_decision
 from memory.actors import VerifiedRun
 from memory.mirror.writing.manifest import verify_export
 from memory.models import Agent, Decision, LedgerEvent

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from governance.deciding import reviews
+from governance.deciding.decisions import create_decision, edit_decision
 from governance.deciding.projects import create_project
 from governance.models import User
 from governance.people import policies
@@ -49,7 +49,7 @@ def _entry(team: Team, number: int, **fields: Any) -> Any:
 
 def _decision(team: Team, number: int, **fields: Any) -> Any:
     given = {"agent_name": "Ana", "type": "scope", "title": f"T{number}", "content": "C", **fields}
-    return reviews.create_decision(**_by(team, number), **given)
+    return create_decision(**_by(team, number), **given)
 
 
 def _session(team: Team, number: int) -> Any:
@@ -77,7 +77,7 @@ LISTS: dict[str, Make] = {
     "sessions": _session,
     "events": _event,
     "decisions/{decision}/receipts": _receipt,
-    "decisions/{decision}/history": lambda team, number: reviews.edit_decision(
+    "decisions/{decision}/history": lambda team, number: edit_decision(
         **_by(team, number),
         decision_id=team.project.decisions.get(title="T0").pk,
         revision=number,

@@ -10,19 +10,17 @@ from typing import Any
 
 import pytest
 
-from governance.deciding.projects import create_project
-from governance.deciding.reviews import (
-    Corrections,
+from governance.deciding.decisions import (
     approve_decision,
-    approve_memory,
     archive_decision,
     create_decision,
     edit_decision,
-    merge_entry,
-    reject_entry,
-    retire_memory,
     supersede_decision,
 )
+from governance.deciding.entries import merge_entry, reject_entry
+from governance.deciding.gate import Corrections
+from governance.deciding.memories import approve_memory, retire_memory
+from governance.deciding.projects import create_project
 from governance.models import User
 from governance.people.policies import grant, revoke
 from memory.actors import Human, VerifiedRun

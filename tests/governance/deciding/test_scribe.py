@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.db.models import Max
 
-from governance.deciding import reviews, scribe
-from governance.deciding.reviews import reject_entry
+from governance.deciding import scribe
+from governance.deciding.entries import promote, reject_entry
 from governance.deciding.scribe import Exported, complete_run, retry_scribe
 from governance.models import ScribeReport
 from memory.actors import Human, VerifiedRun
@@ -264,7 +264,7 @@ def test_a_failed_promotion_is_kept_shown_and_retried(team: Team, monkeypatch, c
     start_session(project_id=team.project.pk, actor=team.owner, session_id="s", now=NOW)
     run = start_run(team)
     entries = [propose(team, run, slug) for slug in ("one", "two")]
-    real, seen = reviews.promote, []
+    real, seen = promote, []
 
     def second_fails(opened, entry, corrected):
         seen.append(entry.pk)

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from governance.deciding.reviews import create_decision
+from governance.deciding.decisions import create_decision
 from governance.models import User
 from memory.models import AgentMemory, Decision, DecisionInboxEntry, SessionContext
 from memory.recording import record_memory, submit_entry

@@ -14,7 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from governance.deciding.reviews import approve_memory, merge_entry
+from governance.deciding.entries import merge_entry
+from governance.deciding.memories import approve_memory
 from governance.pages.queues import audit
 from governance.pages.views import audit as views
 from memory.compiling.compiler import Limits

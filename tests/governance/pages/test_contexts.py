@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from governance.deciding.decisions import archive_decision
 from governance.deciding.projects import update_project
-from governance.deciding.reviews import archive_decision
 from governance.pages.queues import contexts as queue
 from governance.pages.views import contexts as views
 from memory.compiling.compiler import CompiledContext, Limits, compile_context, compile_decisions

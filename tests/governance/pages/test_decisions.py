@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from governance.deciding.reviews import archive_decision, edit_decision, supersede_decision
+from governance.deciding.decisions import archive_decision, edit_decision, supersede_decision
 from memory.models import Decision
 from tests.conftest import NOW, Team, start_run
 from tests.factories import LEGACY, AgentFactory, DecisionFactory

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from governance.deciding.reviews import create_decision
+from governance.deciding.decisions import create_decision
 from governance.models import User
 from governance.pages import kept_uploads
 from memory.mirror.writing.manifest import verify_export

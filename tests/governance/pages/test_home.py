@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from governance.deciding.entries import reject_entry
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import reject_entry
 from governance.pages.queues.waiting import waiting_by_day
 from memory.actors import Human
 from memory.models import Project

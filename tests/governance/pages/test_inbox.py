@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from governance.deciding.entries import merge_entry, reject_entry
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import merge_entry, reject_entry
 from memory.compiling.compiler import compile_context
 from memory.models import AgentMemory, DecisionInboxEntry, LedgerEvent, Project
 from tests.conftest import NOW, Team, start_run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from governance.deciding.reviews import approve_memory, retire_memory
+from governance.deciding.memories import approve_memory, retire_memory
 from memory.compiling.compiler import Limits
 from memory.compiling.receipts import build_for_run
 from memory.models import AgentMemory, Run

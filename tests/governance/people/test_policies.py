@@ -164,7 +164,7 @@ def test_real_callers_get_what_the_table_says(team: Team, credentials: dict[Call
 def test_the_command_and_the_page_show_the_same_table() -> None:
     out = StringIO()
     call_command("authority", stdout=out)
-    page = (Path(__file__).parents[2] / "docs" / "authority.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "authority.md").read_text(encoding="utf-8")
     assert out.getvalue() in page
     assert out.getvalue().count("\n") == len(ASKS) + 2 + 3 + 2 + len(UNPROVEN)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from governance.deciding import reviews
+from governance.deciding import decisions, entries, memories
+from governance.deciding.gate import Corrections
 from governance.deciding.projects import create_project, update_project
 from governance.models import User
 from memory.actors import Human
@@ -28,7 +29,7 @@ from memory.models import AgentMemory, Decision, DecisionInboxEntry, Project, Se
 from memory.recording import edit_memory, record_memory, submit_entry
 from memory.sessions import SessionFields, start_session, update_current_session
 from tests.conftest import NOW
-from tests.memory.test_envelope import NASTY, assert_guarded, nasty_text, storable
+from tests.memory.compiling.test_envelope import NASTY, assert_guarded, nasty_text, storable
 
 ANA = Human("ana")
 
@@ -79,12 +80,12 @@ class EveryTextFieldIsData(TestCase):
     ) -> None:
         project = found_project()
         by: dict[str, Any] = {"project_id": project.pk, "actor": ANA, "now": NOW}
-        decision = reviews.create_decision(
+        decision = decisions.create_decision(
             **by, agent_name=agent, type="scope", title=heading, content=text, rationale=why
         )
         record_memory(**by, agent_name=agent, type="core_context", content=learned)
         shared = record_memory(**by, agent_name=f"{agent} 2"[-100:], type="learning", importance="high", content=text, tags="cross-team")  # fmt: skip
-        reviews.approve_memory(**by, memory_id=shared.pk, revision=1)
+        memories.approve_memory(**by, memory_id=shared.pk, revision=1)
         fields = SessionFields(focus_area=area, active_issues=issues, summary=summary)
         start_session(**by, session_id="s", fields=fields)
 
@@ -124,7 +125,7 @@ class EveryTextFieldIsData(TestCase):
                 content=f"{text}{piece}",
                 rationale=piece,
             )
-            reviews.merge_entry(**by, entry_id=entry.pk, revision=1)
+            entries.merge_entry(**by, entry_id=entry.pk, revision=1)
         block = compile_context(project, "Ana").text
         assert block is not None
         assert_guarded(block)
@@ -213,12 +214,12 @@ class Ledger(RuleBasedStateMachine):
         importance=st.none() | st.sampled_from(Importance),
     )
     def approve_memory(self, memory: int, **corrections: Any) -> None:
-        self.do(reviews.approve_memory, memory_id=memory, revision=revision(AgentMemory, memory),
-                corrections=reviews.Corrections(**corrections))  # fmt: skip
+        self.do(memories.approve_memory, memory_id=memory, revision=revision(AgentMemory, memory),
+                corrections=Corrections(**corrections))  # fmt: skip
 
     @rule(memory=memories)
     def retire(self, memory: int) -> None:
-        self.do(reviews.retire_memory, memory_id=memory, reason="Old.")
+        self.do(memories.retire_memory, memory_id=memory, reason="Old.")
 
     @rule(memory=memories)
     def become_legacy(self, memory: int) -> None:
@@ -236,7 +237,7 @@ class Ledger(RuleBasedStateMachine):
         title=st.just("T"),
     )
     def create_decision(self, agent: str, **values: Any) -> int:
-        return self.row(reviews.create_decision, agent_name=agent, **values)
+        return self.row(decisions.create_decision, agent_name=agent, **values)
 
     @rule(
         decision=decisions,
@@ -245,15 +246,17 @@ class Ledger(RuleBasedStateMachine):
         title=st.none() | st.just("U"),
     )
     def edit_decision(self, decision: int, **values: Any) -> None:
-        self.do(reviews.edit_decision, decision_id=decision, revision=revision(Decision, decision), **values)
+        self.do(
+            decisions.edit_decision, decision_id=decision, revision=revision(Decision, decision), **values
+        )
 
     @rule(decision=decisions)
     def archive(self, decision: int) -> None:
-        self.do(reviews.archive_decision, decision_id=decision, reason="Old.")
+        self.do(decisions.archive_decision, decision_id=decision, reason="Old.")
 
     @rule(decision=decisions, successor=decisions)
     def supersede(self, decision: int, successor: int) -> None:
-        self.do(reviews.supersede_decision, decision_id=decision, superseded_by=successor, reason="Old.")
+        self.do(decisions.supersede_decision, decision_id=decision, superseded_by=successor, reason="Old.")
 
     @rule(target=entries, agent=st.sampled_from(AGENTS[:2]), slug=st.sampled_from(["x", "x--ana", "y"]), type=st.sampled_from(EntryType),
           content=WORDS, tags=TAGS)  # fmt: skip
@@ -263,12 +266,12 @@ class Ledger(RuleBasedStateMachine):
 
     @rule(entry=entries, type=st.none() | st.sampled_from(EntryType))
     def merge(self, entry: int, **corrections: Any) -> None:
-        self.do(reviews.merge_entry, entry_id=entry, revision=revision(DecisionInboxEntry, entry),
-                corrections=reviews.Corrections(**corrections))  # fmt: skip
+        self.do(entries.merge_entry, entry_id=entry, revision=revision(DecisionInboxEntry, entry),
+                corrections=Corrections(**corrections))  # fmt: skip
 
     @rule(entry=entries)
     def reject(self, entry: int) -> None:
-        self.do(reviews.reject_entry, entry_id=entry, reason="No.")
+        self.do(entries.reject_entry, entry_id=entry, reason="No.")
 
     @rule(session_id=st.sampled_from(["s", "t", "u"]), summary=WORDS)
     def start_session(self, session_id: str, summary: str) -> None:

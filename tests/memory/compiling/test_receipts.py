@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from governance.deciding.reviews import approve_memory
+from governance.deciding.memories import approve_memory
 from memory.compiling import compiler, envelope
 from memory.compiling.compiler import Limits, compile_context
 from memory.compiling.envelope import parse

@@ -26,7 +26,7 @@ from tests.conftest import NOW, Team
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "replica"])
 
-CLUSTERS = Path(__file__).parents[2] / ".ci" / "postgres"
+CLUSTERS = Path(__file__).parents[3] / ".ci" / "postgres"
 PATIENCE = 30.0
 
 

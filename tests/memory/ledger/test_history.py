@@ -9,16 +9,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from governance.deciding.reviews import (
-    Corrections,
-    approve_memory,
-    create_decision,
-    edit_decision,
-    merge_entry,
-    reject_entry,
-    retire_memory,
-    supersede_decision,
-)
+from governance.deciding.decisions import create_decision, edit_decision, supersede_decision
+from governance.deciding.entries import merge_entry, reject_entry
+from governance.deciding.gate import Corrections
+from governance.deciding.memories import approve_memory, retire_memory
 from memory.actors import VerifiedRun
 from memory.compiling.compiler import Limits
 from memory.compiling.receipts import build_for_run

@@ -22,8 +22,10 @@ from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from governance.deciding.decisions import create_decision, supersede_decision
+from governance.deciding.entries import merge_entry
+from governance.deciding.memories import approve_memory
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import approve_memory, create_decision, merge_entry, supersede_decision
 from memory.compiling.compiler import Limits
 from memory.compiling.receipts import build_for_run
 from memory.ledger import verification

@@ -15,14 +15,9 @@ import pytest
 import yaml
 from django.core.management import CommandError, call_command
 
-from governance.deciding.reviews import (
-    approve_memory,
-    archive_decision,
-    create_decision,
-    edit_decision,
-    reject_entry,
-    retire_memory,
-)
+from governance.deciding.decisions import archive_decision, create_decision, edit_decision
+from governance.deciding.entries import reject_entry
+from governance.deciding.memories import approve_memory, retire_memory
 from memory.errors import Conflict, ExportFailed, NotFound
 from memory.mirror.importing import import_tree
 from memory.mirror.writing import paths, swapping

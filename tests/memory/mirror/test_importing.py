@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from governance.deciding.reviews import approve_decision, edit_decision
+from governance.deciding.decisions import approve_decision, edit_decision
 from memory.agents import agent_named, set_charter
 from memory.enums import TrustState
 from memory.errors import Conflict, Invalid, NotFound

@@ -13,15 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from governance.deciding.decisions import approve_decision, create_decision, edit_decision
+from governance.deciding.entries import merge_entry
+from governance.deciding.gate import Corrections
+from governance.deciding.memories import approve_memory
 from governance.deciding.projects import create_project
-from governance.deciding.reviews import (
-    Corrections,
-    approve_decision,
-    approve_memory,
-    create_decision,
-    edit_decision,
-    merge_entry,
-)
 from governance.demo.opening import WORKSPACE
 from memory.errors import Invalid
 from memory.ledger.verification import verify
